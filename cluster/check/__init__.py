@@ -1,0 +1,65 @@
+"""Every rule that looks at more than one field: a table of codes and functions.
+
+A rule sees the whole cluster and the clusters loaded with it; it does no I/O. To add one, write a
+function that yields findings and put it into its file's table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from cluster.check import etcd, flannel, hosts, neighbours, network, pools, region, room, versions
+from cluster.check.finding import Checked, Finding, Rule, Subject
+from cluster.positions import Positions, nowhere
+from cluster.problems import Problem, in_order
+from cluster.spec import Cluster
+
+__all__ = ["RULES", "Checked", "Finding", "Rule", "Subject", "check", "check_all"]
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    *region.RULES,
+    *network.RULES,
+    *room.RULES,
+    *flannel.RULES,
+    *etcd.RULES,
+    *pools.RULES,
+    *hosts.RULES,
+    *neighbours.RULES,
+    *versions.RULES,
+)
+
+
+def check(cluster: Cluster, others: Iterable[Cluster] = (), positions: Positions | None = None) -> list[Problem]:
+    """Everything wrong with a cluster, alone and beside `others`. Without positions, problems carry
+    the cluster's name and no line."""
+    beside = tuple(Checked(other, nowhere(other.name)) for other in others)
+    subject = Subject(cluster, positions or nowhere(cluster.name), beside)
+    return in_order(list(_problems(subject)))
+
+
+def check_all(together: Sequence[Checked]) -> list[Problem]:
+    """Everything wrong with clusters loaded together. What two share is said once, at the later one."""
+    found: list[Problem] = []
+    for index, one in enumerate(together):
+        found += _problems(Subject(one.cluster, one.positions, tuple(together[:index])))
+    return in_order(found)
+
+
+def _problems(subject: Subject) -> Iterable[Problem]:
+    positions = subject.positions
+    for code, rule in RULES:
+        for finding in rule(subject):
+            if not all(positions.judged(where) for where in (finding.where, *finding.also)):
+                continue
+            mark = positions.mark(finding.where)
+            yield Problem(
+                code,
+                finding.message,
+                finding.hint,
+                mark.file,
+                mark.line,
+                mark.column,
+                mark.path,
+                finding.severity,
+                finding.notes,
+            )

@@ -1,0 +1,209 @@
+"""ETC-001 to ETC-009: each etcd by itself, and the two beside each other."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Iterator
+
+from cluster.check.disks import slow_disk
+from cluster.check.finding import Finding, Rule, Subject
+from cluster.document import Where
+from cluster.quantities import format_bytes, format_duration_ms
+from cluster.spec import EtcdCluster, EtcdHosts, Profile, RoleName
+
+_MOST_MEMBERS = 7  # etcd's FAQ: "an etcd cluster probably should have no more than seven nodes"
+_GIB = 2**30
+_SMALL_QUOTA, _LARGEST_QUOTA = 2 * _GIB, 8 * _GIB
+_LONGEST_ELECTION_MS = 50_000  # etcd refuses more
+_DEFAULT_PORTS: dict[RoleName, tuple[int, int]] = {"main": (2379, 2380), "events": (2381, 2382)}
+
+
+def _each(subject: Subject) -> tuple[tuple[RoleName, EtcdCluster], ...]:
+    return (("main", subject.spec.etcd.main), ("events", subject.spec.etcd.events))
+
+
+def quorum(members: int) -> int:
+    """Votes that a write needs."""
+    return members // 2 + 1
+
+
+def odd_members(subject: Subject) -> Iterator[Finding]:
+    """An even member adds a vote to wait for and no loss that can be borne."""
+    for role, etcd in _each(subject):
+        count = etcd.members
+        if count % 2:
+            continue
+        lost, fewer = count - quorum(count), count - 1
+        survive = f"{count} survive {lost} lost" if lost else f"{count} survive no loss"
+        better = f"Use {fewer} or {count + 1}" if fewer > 1 else "Use 3"
+        yield Finding(
+            ("etcd", role, "members"),
+            f"etcd.{role} has {count} members; {survive}, the same as {fewer}, "
+            f"and need {quorum(count)} votes instead of {quorum(fewer)}",
+            f"{better[0].lower()}{better[1:]}",
+        )
+
+
+def member_count(subject: Subject) -> Iterator[Finding]:
+    """Every write waits for most members; one member bears no loss."""
+    for role, etcd in _each(subject):
+        where: Where = ("etcd", role, "members")
+        if etcd.members > _MOST_MEMBERS:
+            message = f"etcd.{role} has {etcd.members} members; every write waits for {quorum(etcd.members)}"
+            yield Finding(where, message, "use 5, which survive 2 lost")
+        if etcd.members == 1 and subject.spec.profile is Profile.PRODUCTION:
+            message = f"etcd.{role} has 1 member and profile is production; its loss would stop the cluster"
+            yield Finding(where, message, "use 3, or profile: development", also=(("profile",),))
+
+
+def nothing_shared(subject: Subject) -> Iterator[Finding]:
+    """Ports and data folders of members that run on one host."""
+    main, events = subject.spec.etcd.main, subject.spec.etcd.events
+    if main.hosts is EtcdHosts.MAIN:
+        message = "etcd.main.hosts is main: main can't run on the hosts of itself; only events can share them"
+        yield Finding(("etcd", "main", "hosts"), message, "write dedicated")
+    together = events.hosts is EtcdHosts.MAIN
+    if together and events.members > main.members:
+        message = f"etcd.events has {events.members} members on the hosts of etcd.main, which has {main.members}"
+        hint = f"use {main.members}, or events.hosts: dedicated"
+        yield Finding(
+            ("etcd", "events", "members"),
+            message,
+            hint,
+            also=(("etcd", "main", "members"), ("etcd", "events", "hosts")),
+        )
+    yield from _ports(subject, together)
+    yield from _folders(subject, together)
+
+
+def _ports(subject: Subject, together: bool) -> Iterator[Finding]:
+    seen: dict[tuple[str, int], tuple[str, Where]] = {}
+    for role, etcd in _each(subject):
+        host = "etcd-main-1" if together else f"etcd-{role}-1"
+        chosen = {"client_port": etcd.client_port, "peer_port": etcd.peer_port}
+        for (key, port), default in zip(chosen.items(), _DEFAULT_PORTS[role], strict=True):
+            where: Where = ("etcd", role, key)
+            name, before = f"etcd.{role}.{key}", seen.get((host, port or default))
+            if before:
+                message = f"{before[0]} and {name} both use {host}:{port or default}; the second to start would fail"
+                hint = f"give {name} another port, for example {default if port else default + 10}"
+                yield Finding(where, message, hint, also=(before[1],))
+            seen.setdefault((host, port or default), (name, where))
+
+
+def _folders(subject: Subject, together: bool) -> Iterator[Finding]:
+    folders: dict[str, str] = {}
+    for role, etcd in _each(subject):
+        folders[role] = posixpath.normpath(etcd.data_dir or f"/var/lib/etcd/{role}")
+        if not folders[role].startswith("/") or folders[role] == "/":
+            message = f"etcd.{role}.data_dir {etcd.data_dir} isn't the full path of a folder"
+            yield Finding(("etcd", role, "data_dir"), message, f"write /var/lib/etcd/{role}, or leave it out")
+    main, events = (f"{folder}/" for folder in folders.values())
+    if together and (main.startswith(events) or events.startswith(main)):
+        where: Where = ("etcd", "events" if subject.spec.etcd.events.data_dir else "main", "data_dir")
+        message = (
+            f"etcd.main and etcd.events both keep data in {min(main, events, key=len)[:-1]} of the same hosts; "
+            "each would break the other's"
+        )
+        yield Finding(where, message, f"write /var/lib/etcd/{where[1]}, or leave it out")
+
+
+def quota_size(subject: Subject) -> Iterator[Finding]:
+    """At its quota an etcd refuses every write until someone compacts it by hand."""
+    for role, etcd in _each(subject):
+        name, quota, disk = f"etcd.{role}.quota", format_bytes(etcd.quota), format_bytes(etcd.disk_size)
+        where: Where = ("etcd", role, "quota")
+        size: tuple[Where, ...] = (("etcd", role, "disk_size"),)
+        if etcd.quota <= _SMALL_QUOTA:
+            message = f"{name} is {quota}; OpenAI's cluster stopped taking writes at 2GiB"
+            production = subject.spec.profile is Profile.PRODUCTION
+            yield Finding(where, message, "write 8GiB", severity="error" if production else "warning")
+        elif etcd.quota > _LARGEST_QUOTA:
+            yield Finding(
+                where,
+                f"{name} {quota} is above the 8GiB that etcd supports well; a restart would take minutes",
+                "write 8GiB",
+            )
+        if etcd.disk_size < etcd.quota:
+            message = (
+                f"{name} {quota} is larger than its disk_size {disk}; the disk would be full before etcd refuses writes"
+            )
+            yield Finding(where, message, f"make disk_size {format_bytes(2 * etcd.quota)} or more", also=size)
+        elif etcd.disk_size < 2 * etcd.quota and etcd.disk != "lab-folder":
+            message = (
+                f"etcd.{role}.disk_size {disk} is under twice the quota {quota}; a defragmentation writes a second copy"
+            )
+            yield Finding(
+                size[0], message, f"write {format_bytes(2 * etcd.quota)} or more", also=(where,), severity="warning"
+            )
+
+
+def zones_survive(subject: Subject) -> Iterator[Finding]:
+    """Members fill the zones in turn; no zone may hold so many that the rest has no quorum."""
+    zones = tuple(str(zone) for zone in subject.spec.control_plane.zones)
+    where: Where = ("control_plane", "zones")
+    for role, etcd in _each(subject):
+        # For any other number of members, ETC-001 or ETC-002 asks for another first.
+        usual = 1 < etcd.members <= _MOST_MEMBERS and etcd.members % 2
+        if not usual or etcd.allow_single_zone:
+            continue
+        placed = Counter(zones[index % len(zones)] for index in range(etcd.members))
+        zone, most = placed.most_common(1)[0]
+        if etcd.members - most >= quorum(etcd.members):
+            continue
+        held = f"all {most} members are" if most == etcd.members else f"{most} of {etcd.members} members are"
+        yield Finding(
+            where,
+            f"etcd.{role}: {held} in zone {zone}; losing it stops the cluster",
+            f"spread over 3 zones, or set etcd.{role}.allow_single_zone: true",
+            also=(("etcd", role, "members"), ("etcd", role, "allow_single_zone")),
+        )
+
+
+def election_timeout(subject: Subject) -> Iterator[Finding]:
+    """etcd itself refuses to start with less, or with more than 50 s."""
+    for role, etcd in _each(subject):
+        election, beat = etcd.election_timeout, etcd.heartbeat_interval
+        also: tuple[Where, ...] = (("etcd", role, "heartbeat_interval"),)
+        where: Where = ("etcd", role, "election_timeout")
+        shown = format_duration_ms(election)
+        if beat < 1:
+            yield Finding(also[0], f"etcd.{role}: heartbeat_interval is {beat}ms; etcd refuses to start", "write 100ms")
+        elif election < 5 * beat:
+            message = (
+                f"etcd.{role}: election_timeout {shown} is under 5 × heartbeat_interval {format_duration_ms(beat)}; "
+                "etcd refuses to start"
+            )
+            yield Finding(where, message, f"write {format_duration_ms(10 * beat)}", also=also)
+        if election > _LONGEST_ELECTION_MS:
+            message = f"etcd.{role}: election_timeout {shown} is above 50s; etcd refuses to start"
+            yield Finding(where, message, "write 1s; 50s is the most, for members on different continents")
+
+
+def backup_kept(subject: Subject) -> Iterator[Finding]:
+    """A backup must outlive the time to the next one."""
+    for role, etcd in _each(subject):
+        backup = etcd.backup
+        if backup is None:
+            continue
+        every, keep = format_duration_ms(backup.every), format_duration_ms(backup.keep)
+        where: Where = ("etcd", role, "backup", "keep")
+        if backup.every < 60_000:
+            message = f"etcd.{role}.backup.every {every} is under a minute; snapshots would run without a break"
+            yield Finding((*where[:3], "every"), message, "write 15m")
+        elif backup.keep < backup.every:
+            message = f"etcd.{role}.backup.keep {keep} is shorter than every {every}; at times there would be no backup"
+            yield Finding(where, message, "write 30d", also=((*where[:3], "every"),))
+
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("ETC-001", odd_members),
+    ("ETC-002", member_count),
+    ("ETC-003", nothing_shared),
+    ("ETC-005", quota_size),
+    ("ETC-006", zones_survive),
+    ("ETC-007", election_timeout),
+    ("ETC-008", slow_disk),
+    ("ETC-009", backup_kept),
+)

@@ -1,0 +1,56 @@
+"""What a rule sees and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from cluster.document import Where
+from cluster.positions import Positions
+from cluster.problems import Severity
+from cluster.spec import Cluster, ClusterSpec, Host
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing wrong. `where` is the value to look at; `also` the others that the rule compared it with."""
+
+    where: Where
+    message: str
+    hint: str
+    notes: tuple[str, ...] = ()
+    also: tuple[Where, ...] = ()
+    severity: Severity = "error"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A cluster that is checked, with the places of its values."""
+
+    cluster: Cluster
+    positions: Positions
+
+    @property
+    def spec(self) -> ClusterSpec:
+        return self.cluster.spec
+
+    def hosts(self) -> Iterator[tuple[Where, str, Host]]:
+        """(place, pool, host) of every machine."""
+        for pool, hosts in self.cluster.hosts.items():
+            for index, host in enumerate(hosts):
+                yield ("pools", pool, "hosts", index), pool, host
+
+    def line(self, where: Where) -> str:
+        """``line 40``; nothing useful where the cluster was not read from a file."""
+        mark = self.positions.mark(where)
+        return f"line {mark.line}" if mark.line else mark.path
+
+
+@dataclass(frozen=True)
+class Subject(Checked):
+    """One cluster under a rule. `others` are those loaded with it."""
+
+    others: tuple[Checked, ...] = ()
+
+
+Rule = Callable[[Subject], Iterator[Finding]]

@@ -1,0 +1,112 @@
+"""INV-001, INV-002, INV-005: the machines of the hosts files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cluster.check.finding import Checked, Finding, Rule, Subject
+from cluster.document import Where
+from cluster.spec import Cloud
+
+_HEX_BYTE = re.compile(r"[0-9A-Fa-f]{2}")
+# network.addresses names the hosts of the cloud side so.
+_CLOUD_SIDE = re.compile(r"(api|etcd-main|etcd-events)-\d+")
+
+
+def _identities(checked: Checked, *, names: bool) -> Iterator[tuple[str, Where, str]]:
+    """(what must be unique, its place, its host). Names are unique in a cluster, the rest everywhere."""
+    for where, _, host in checked.hosts():
+        if names:
+            yield f"name {host.name}", (*where, "name"), host.name
+        yield str(host.address), (*where, "address"), host.name
+        if host.mac:
+            mac = re.sub(r"[:.-]", "", host.mac).lower()
+            yield f"MAC {':'.join(re.findall('..?', mac))}", (*where, "mac"), host.name
+        if host.bmc:
+            yield str(host.bmc), (*where, "bmc"), host.name
+
+
+def no_duplicates(subject: Subject) -> Iterator[Finding]:
+    """Names, addresses, MACs and BMC addresses: in the cluster, and in the clusters loaded with it."""
+    foreign = {
+        what: (host, f"{other.positions.mark(where).file} {other.line(where)}")
+        for other in subject.others
+        for what, where, host in _identities(other, names=False)
+    }
+    seen: dict[str, tuple[str, Where]] = {}
+    for what, where, host in _identities(subject, names=True):
+        hint = "correct one of the two, or remove it"
+        if what in seen:
+            before, place = seen[what]
+            same_file = subject.positions.mark(place).file == subject.positions.mark(where).file
+            file = "" if same_file else f"{subject.positions.mark(place).file} "
+            first, second = f"{file}{subject.line(place)}", subject.line(where)
+            message = f"{what} is given to {before} ({first}) and {host} ({second})"
+            if where[-1] == "name":
+                message = f"two hosts are named {host} ({first} and {second})"
+            yield Finding(where, message, hint, also=(place,))
+        elif what in foreign:
+            before, position = foreign[what]
+            yield Finding(where, f"{what} is given to {before} ({position}) and {host} ({subject.line(where)})", hint)
+        seen.setdefault(what, (host, where))
+    for where, _, machine in subject.hosts():
+        if _CLOUD_SIDE.fullmatch(machine.name):
+            message = f"{machine.name} is the name of a host that the control plane has or may come to have"
+            yield Finding((*where, "name"), message, f"write another, for example worker-{machine.name}")
+
+
+def mac_address(subject: Subject) -> Iterator[Finding]:
+    """Six bytes of one network card."""
+    for where, _, host in subject.hosts():
+        problem = _mac_problem(host.mac) if host.mac is not None else ""
+        if problem:
+            hint = "read it from the machine's label or its BMC, for example b8:59:9f:aa:bb:cc"
+            yield Finding((*where, "mac"), f"{host.name}: {problem}", hint)
+
+
+def _mac_problem(mac: str) -> str:
+    parts = re.split(r"[:-]", mac)
+    bad = next((part for part in parts if not _HEX_BYTE.fullmatch(part)), None)
+    if len(parts) == 1 or (bad is not None and len(parts) == 6):
+        return f"MAC {mac} isn't six bytes in hexadecimal with ':' between them"
+    if len(parts) != 6:
+        return f"MAC {mac} has {len(parts)} bytes, expected 6"
+    values = [int(part, 16) for part in parts]
+    if not any(values):
+        return f"MAC {mac} is all zeros; no card has it"
+    if values[0] & 1:
+        kind = "the broadcast address" if set(values) == {255} else "a multicast address"
+        return f"MAC {mac} is {kind}; no card has it"
+    return ""
+
+
+def inside_rack(subject: Subject) -> Iterator[Finding]:
+    """A host's address is one that its rack's router delivers to it."""
+    for where, pool, host in subject.hosts():
+        site_name = subject.spec.pools[pool].site or ""
+        site = subject.spec.sites.get(site_name)
+        network = site.racks.get(host.rack) if site else None
+        if network is None or site is None:
+            continue
+        place = (*where, "address")
+        also: tuple[Where, ...] = ((*where, "rack"), ("sites", site_name, "racks", host.rack), ("pools", pool, "site"))
+        if host.address not in network:
+            right = next((rack for rack, other in site.racks.items() if host.address in other), None)
+            hint = f"write rack: {right}" if right else f"write an address in {network}"
+            message = f"{host.name} {host.address} isn't in rack {host.rack}'s subnet {network}; nothing would reach it"
+            yield Finding(place, message, hint, also=also)
+        elif network.prefixlen < 31 and host.address in (network.network_address, network.broadcast_address):
+            which = "network" if host.address == network.network_address else "broadcast"
+            message = f"{host.name} {host.address} is the {which} address of rack {host.rack} ({network})"
+            yield Finding(place, message, f"write another address in {network}", also=also)
+        elif subject.spec.control_plane.cloud is Cloud.LAB and host.address == network[1]:
+            message = f"{host.name} {host.address} is the first address of rack {host.rack}, which the lab's router has"
+            yield Finding(place, message, f"write another address in {network}", also=also)
+
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("INV-001", no_duplicates),
+    ("INV-002", mac_address),
+    ("INV-005", inside_rack),
+)

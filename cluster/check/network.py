@@ -1,0 +1,174 @@
+"""NET-001 to NET-011: ranges, and addresses within them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+
+from cluster.check.finding import Finding, Rule, Subject
+from cluster.check.ranges import DOCKER, Range, overlapping, ranges, suggestion
+
+_LOST = {
+    "network.pods": "packets to the addresses they share would go to pods",
+    "network.services": "packets to the addresses they share would be taken for services, which exist on no wire",
+}
+_RESERVED = (
+    (IPv4Network("0.0.0.0/8"), '"this network" (RFC 1122); no host takes an address in it'),
+    (IPv4Network("127.0.0.0/8"), "loopback; its packets never leave a host"),
+    (IPv4Network("169.254.0.0/16"), "link-local; routers don't forward it, and clouds keep their metadata there"),
+    (IPv4Network("224.0.0.0/4"), "multicast; no host has such an address"),
+    (IPv4Network("240.0.0.0/4"), "reserved (RFC 1112); most systems refuse it"),
+)
+# kube-apiserver refuses a service range of more than 20 bits.
+_WIDEST_SERVICES = 12
+
+
+def no_overlap(subject: Subject) -> Iterator[Finding]:
+    """Of all ranges of the cluster and of the clusters loaded with it."""
+    own = ranges(subject)
+    foreign = [other for checked in subject.others for other in ranges(checked)]
+    everything = [*own, *foreign]
+    networks = [one.network for one in everything]
+    for low, high in sorted(overlapping(networks)):
+        one, other = everything[low], everything[high]
+        if low >= len(own) or (high >= len(own) and _may_be_shared(one, other)):
+            continue
+        shared = max(one.network, other.network, key=lambda network: network.prefixlen)
+        whose = f" of cluster {other.cluster}" if high >= len(own) else ""
+        lost = _LOST.get(one.name, "hosts in both could not tell which network a packet is for")
+        yield Finding(
+            one.where,
+            f"{one} overlaps {other}{whose}",
+            f"choose {one.name} outside {other.network}{suggestion(one.network.prefixlen, networks)}",
+            (f"shared range: {shared} ({shared.num_addresses} addresses); {lost}",),
+            also=() if whose else (other.where,),
+        )
+
+
+def _may_be_shared(one: Range, other: Range) -> bool:
+    """Between clusters: services are on no wire, and a rack may hold hosts of both."""
+    both_services = one.name == other.name == "network.services"
+    same_rack = one.where[0] == "sites" and (one.where, one.network) == (other.where, other.network)
+    return both_services or same_rack
+
+
+def enough_pod_ranges(subject: Subject) -> Iterator[Finding]:
+    """network.pods is cut into one range of node_prefix for each node."""
+    network = subject.spec.network
+    pods, prefix = network.pods, network.node_prefix
+    also = (("network", "node_prefix"), *(("pools", pool, "hosts") for pool in subject.cluster.hosts))
+    if prefix < pods.prefixlen:
+        message = (
+            f"network.pods {pods} is smaller than the /{prefix} that node_prefix gives one node; no node would get pods"
+        )
+        yield Finding(
+            ("network", "pods"), message, f"use a /{max(1, prefix - 8)} for network.pods (256 nodes)", also=also
+        )
+        return
+    hosts = sum(len(hosts) for hosts in subject.cluster.hosts.values())
+    cloud = sum(pool.max for pool in subject.spec.pools.values() if pool.site is None)
+    room, nodes = 2 ** (prefix - pods.prefixlen), hosts + cloud
+    if nodes <= room:
+        return
+    fitting = prefix - (nodes - 1).bit_length()
+    yield Finding(
+        ("network", "pods"),
+        f"network.pods {pods} with node_prefix {prefix} has room for {room} nodes, but pools can grow to {nodes}; "
+        "the nodes after that would stay without pods",
+        f"use a /{fitting} for network.pods ({2 ** (prefix - fitting)} nodes)" if fitting >= 8 else "use smaller pools",
+        (f"{hosts} hosts at sites, and up to {cloud} in the cloud",),
+        also,
+    )
+
+
+def enough_pod_addresses(subject: Subject) -> Iterator[Finding]:
+    """A node's range loses three addresses: its first, its last, and the bridge's."""
+    prefix, wanted = subject.spec.network.node_prefix, subject.spec.network.max_pods
+    room = 2 ** (32 - prefix) - 3
+    if wanted > room:
+        fitting = 32 - (wanted + 2).bit_length()
+        yield Finding(
+            ("network", "node_prefix"),
+            f"node_prefix {prefix} leaves {room} pod addresses on a node, but max_pods is {wanted}; "
+            "the pods after that would wait for an address",
+            f"use node_prefix {fitting}, or max_pods {room}",
+            also=(("network", "max_pods"),),
+        )
+
+
+def dns_address(subject: Subject) -> Iterator[Finding]:
+    """The DNS service is a service: its address is one of theirs, and the first is the API's."""
+    network = subject.spec.network
+    address, services = network.dns_ip, network.services
+    where, also = ("network", "dns_ip"), (("network", "services"),)
+    tenth = services[10] if services.num_addresses > 11 else services[-1]
+    hint = f"write {tenth}, or leave dns_ip out"
+    if address is None:
+        return
+    if address not in services:
+        yield Finding(
+            where, f"dns_ip {address} isn't in network.services {services}; no pod could reach DNS", hint, also=also
+        )
+    elif services.num_addresses > 1 and address == services[1]:
+        yield Finding(
+            where, f"dns_ip {address} is the first address of {services}, which the API itself takes", hint, also=also
+        )
+    elif address in (services.network_address, services.broadcast_address):
+        yield Finding(
+            where, f"dns_ip {address} is the first or last of {services}; no service can have it", hint, also=also
+        )
+
+
+def flannel_range(subject: Subject) -> Iterator[Finding]:
+    """flannel routes what Kubernetes hands out, or nothing."""
+    flannel, pods = subject.spec.network.flannel.network, subject.spec.network.pods
+    if flannel is not None and flannel != pods:
+        yield Finding(
+            ("network", "flannel", "network"),
+            f"flannel network {flannel} differs from network.pods {pods}; "
+            "pods would get addresses that flannel doesn't route",
+            f"write {pods}, or leave it out",
+            also=(("network", "pods"),),
+        )
+
+
+def reserved(subject: Subject) -> Iterator[Finding]:
+    """Ranges with a meaning of their own."""
+    listed = ranges(subject)
+    taken = [one.network for one in listed]
+    for one in listed:
+        hint = f"choose another range{suggestion(one.network.prefixlen, taken)}"
+        for special, why in _RESERVED:
+            if one.network.overlaps(special):
+                relation = "is in" if one.network.subnet_of(special) else "takes in"
+                yield Finding(one.where, f"{one} {relation} {special}, {why}", hint)
+        if one.network.overlaps(DOCKER):
+            message = (
+                f"{one} overlaps {DOCKER}, Docker's default bridge; a host that runs Docker would keep those packets"
+            )
+            yield Finding(one.where, message, hint, severity="warning")
+
+
+def services_size(subject: Subject) -> Iterator[Finding]:
+    """Wide enough for the API's and DNS's addresses, narrow enough for kube-apiserver."""
+    network = subject.spec.network
+    services = network.services
+    if services.prefixlen < _WIDEST_SERVICES:
+        message = f"network.services {services} is wider than /{_WIDEST_SERVICES}; kube-apiserver refuses to start"
+        room = suggestion(16, [one.network for one in ranges(subject)])
+        yield Finding(("network", "services"), message, f"use a /16{room}")
+    last = 1 if network.dns_ip else 10
+    if services.num_addresses - 1 <= last:
+        message = f"network.services {services} has no address number {last} for {'the API' if last == 1 else 'DNS'}"
+        yield Finding(("network", "services"), message, "use a /16, or at least a /24", also=(("network", "dns_ip"),))
+
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("NET-001", no_overlap),
+    ("NET-004", enough_pod_ranges),
+    ("NET-005", enough_pod_addresses),
+    ("NET-006", dns_address),
+    ("NET-007", flannel_range),
+    ("NET-008", reserved),
+    ("NET-011", services_size),
+)

@@ -1,0 +1,116 @@
+"""CLD-004, INV-007 to INV-009: pools of workers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cluster.check.finding import Finding, Rule, Subject
+from cluster.document import Where, show
+from cluster.fields import did_you_mean, near
+from cluster.spec import Pool
+
+# Kubernetes' qualified names: an optional DNS prefix, and at most 63 characters.
+_PREFIX = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
+_PART = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+_KEY = re.compile(f"(?:({_PREFIX})/)?({_PART})")
+_VALUE = re.compile(f"(?:{_PART})?")
+_PART_RULE = "letters, digits, '-', '_' and '.', at most 63, with a letter or digit at both ends"
+
+# What a kubelet may say about its own node (k8s.io/kubelet/pkg/apis, well_known_labels.go).
+_OWN_PREFIXES = ("kubelet.kubernetes.io", "node.kubernetes.io")
+_OWN_LABELS = {
+    "kubernetes.io/hostname", "kubernetes.io/arch", "kubernetes.io/os", "beta.kubernetes.io/arch",
+    "beta.kubernetes.io/os", "beta.kubernetes.io/instance-type", "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.kubernetes.io/region",
+}  # fmt: skip
+
+
+def least_and_most(subject: Subject) -> Iterator[Finding]:
+    """A pool in the cloud grows from min to max."""
+    for name, pool in subject.spec.pools.items():
+        if pool.min > pool.max:
+            message = f"pools.{name}: min {pool.min} is above max {pool.max}; the pool could have no size"
+            hint = f"write max: {pool.min}, or min: {pool.max}"
+            yield Finding(("pools", name, "min"), message, hint, also=(("pools", name, "max"),))
+
+
+def known_site(subject: Subject) -> Iterator[Finding]:
+    """Sites and racks that pools and hosts name are declared."""
+    sites = subject.spec.sites
+    for name, pool in subject.spec.pools.items():
+        if pool.site is not None and pool.site not in sites:
+            message = f"pools.{name} is at site {pool.site}, which isn't defined{did_you_mean(pool.site, sites)}"
+            best = near(pool.site, sites)
+            hint = f"write {best[0]}" if best else f"define sites.{pool.site} with its racks"
+            yield Finding(("pools", name, "site"), message, hint, also=(("sites", pool.site),))
+    for where, name, host in subject.hosts():
+        site = sites.get(subject.spec.pools[name].site or "")
+        if site and host.rack not in site.racks:
+            place: Where = ("sites", subject.spec.pools[name].site or "", "racks")
+            path = show(place)
+            message = f"{host.name} is in rack {host.rack}, which isn't in {path}{did_you_mean(host.rack, site.racks)}"
+            best = near(host.rack, site.racks)
+            hint = f"write {best[0]}" if best else f"add {host.rack} to {path}"
+            yield Finding((*where, "rack"), message, hint, also=((*place, host.rack), ("pools", name, "site")))
+
+
+def one_kind(subject: Subject) -> Iterator[Finding]:
+    """Machines of your own at a site, or machines of a cloud: a pool is one of the two."""
+    for name, pool in subject.spec.pools.items():
+        where: Where = ("pools", name)
+        everything: tuple[Where, ...] = tuple(
+            (*where, key) for key in Pool.model_fields if key not in ("labels", "taints")
+        )
+        if (pool.site is None) != (pool.hosts is None):
+            has, lacks = ("site", "hosts") if pool.site else ("hosts", "site")
+            message = f"pools.{name} has {has} and no {lacks}; nobody could tell which machines it has"
+            hint = "add hosts: hosts.yaml, a file that lists them" if pool.site else "add site, one of sites"
+            yield Finding((*where, has), message, hint, also=everything)
+        elif pool.site and (pool.machine or pool.max or pool.min):
+            key = next(key for key in ("machine", "max", "min") if getattr(pool, key))
+            message = f"pools.{name} is at site {pool.site} and has {key}, which only machines of a cloud have"
+            yield Finding(
+                (*where, key), message, f"remove {key}, or make a pool of its own for the cloud", also=everything
+            )
+        elif pool.site is None and pool.machine is None:
+            message = f"pools.{name} has neither a site with hosts nor a machine type; it would have no workers"
+            yield Finding(where, message, "add site and hosts, or machine, min and max", also=everything)
+
+
+def labels(subject: Subject) -> Iterator[Finding]:
+    """Labels and taints as Kubernetes takes them; a kubelet with a bad one doesn't start."""
+    for name, pool in subject.spec.pools.items():
+        for key, value in pool.labels.items():
+            yield from _label(("pools", name, "labels", key), f"pools.{name}: label", key, value)
+        for index, taint in enumerate(pool.taints):
+            where: Where = ("pools", name, "taints", index)
+            yield from _syntax(where, f"pools.{name}: taint", taint.key, taint.value)
+
+
+def _label(where: Where, what: str, key: str, value: str) -> Iterator[Finding]:
+    yield from _syntax(where, what, key, value)
+    prefix, _, part = key.rpartition("/")
+    domains = tuple(f".{domain}" for domain in ("kubernetes.io", "k8s.io"))
+    own = key in _OWN_LABELS or any(f".{prefix}".endswith(f".{allowed}") for allowed in _OWN_PREFIXES)
+    if f".{prefix}".endswith(domains) and not own:
+        message = f"{what} {key} is Kubernetes' own; a kubelet that asks for it for itself doesn't start"
+        yield Finding(where, message, f"use a name under a domain of yours, for example example.org/{part}")
+
+
+def _syntax(where: Where, what: str, key: str, value: str) -> Iterator[Finding]:
+    found = _KEY.fullmatch(key)
+    if not found or len(found[1] or "") > 253:
+        message = f"{what} {key} isn't a valid key; kubelets would not start"
+        yield Finding(where, message, f"write prefix/name or name; a name is {_PART_RULE}")
+    if not _VALUE.fullmatch(value):
+        message = f'{what} {key} has the value "{value}", which isn\'t valid; kubelets would not start'
+        yield Finding(where, message, f"a value is {_PART_RULE}, or empty")
+
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("CLD-004", least_and_most),
+    ("INV-007", known_site),
+    ("INV-008", one_kind),
+    ("INV-009", labels),
+)

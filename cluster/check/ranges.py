@@ -1,0 +1,76 @@
+"""Ranges of addresses: which overlap, and where there is room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+
+from cluster.check.finding import Checked
+from cluster.document import Where
+
+# RFC 1918, and what Docker's default bridge takes from it.
+_PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
+DOCKER = IPv4Network("172.17.0.0/16")
+
+
+@dataclass(frozen=True)
+class Range:
+    """A range that a cluster declares. `name` is how problems call it: network.pods."""
+
+    where: Where
+    name: str
+    network: IPv4Network
+    cluster: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.network}"
+
+
+def ranges(checked: Checked) -> tuple[Range, ...]:
+    """Every range of a cluster: pods, services, nodes, then racks in the order of the file."""
+    spec = checked.spec
+    own = {"pods": spec.network.pods, "services": spec.network.services, "nodes": spec.network.nodes}
+    listed = [Range(("network", key), f"network.{key}", network, spec.name) for key, network in own.items()]
+    for site_name, site in spec.sites.items():
+        for rack, network in site.racks.items():
+            where: Where = ("sites", site_name, "racks", rack)
+            listed.append(Range(where, f"sites.{site_name}.racks.{rack}", network, spec.name))
+    return tuple(listed)
+
+
+def overlapping(listed: Sequence[IPv4Network]) -> Iterator[tuple[int, int]]:
+    """Every pair of indices (low, high) whose ranges share an address.
+
+    Two CIDR ranges are apart or one holds the other, so one pass in the order of their first
+    addresses, with the ranges still open on a stack, finds all pairs.
+    """
+    order = sorted(range(len(listed)), key=lambda i: (int(listed[i].network_address), listed[i].prefixlen, i))
+    around: list[int] = []
+    for index in order:
+        while around and int(listed[around[-1]].broadcast_address) < int(listed[index].network_address):
+            around.pop()
+        yield from ((min(index, outer), max(index, outer)) for outer in around)
+        around.append(index)
+
+
+def free(prefix: int, taken: Iterable[IPv4Network]) -> IPv4Network | None:
+    """The first private range of a prefix length that shares no address with `taken` or Docker's."""
+    used = sorted((int(network.network_address), int(network.broadcast_address)) for network in (*taken, DOCKER))
+    size = 2 ** (32 - prefix)
+    for block in _PRIVATE:
+        start = int(block.network_address)
+        if size > block.num_addresses:
+            continue
+        for first, last in used:
+            if first < start + size and last >= start:
+                start = (last // size + 1) * size
+        if start + size - 1 <= int(block.broadcast_address):
+            return IPv4Network((start, prefix))
+    return None
+
+
+def suggestion(prefix: int, taken: Iterable[IPv4Network]) -> str:
+    """``, for example 10.64.0.0/14``, or nothing where no private range is left."""
+    room = free(prefix, taken)
+    return f", for example {room}" if room else ""

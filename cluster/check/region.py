@@ -1,0 +1,78 @@
+"""CFG-006, CFG-017, CFG-018: the cluster as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from cluster.check.finding import Finding, Rule, Subject
+from cluster.document import Where
+from cluster.spec import Cloud
+
+# AWS also names zones by an id that is the same in every account: use1-az1.
+_AWS_ZONE_ID = r"[a-z]+\d-az\d+"
+
+
+def one_region(subject: Subject) -> Iterator[Finding]:
+    """Zones of AWS and Google Cloud carry their region's name: us-east-1a, us-east1-b."""
+    plane = subject.spec.control_plane
+    if plane.cloud not in (Cloud.AWS, Cloud.GCP):
+        return
+    where: Where = ("control_plane", "zones")
+    also: tuple[Where, ...] = (("control_plane", "region"), ("control_plane", "cloud"))
+    if numbers := [zone for zone in plane.zones if isinstance(zone, int)]:
+        dash = "" if plane.cloud is Cloud.AWS else "-"
+        meant = ", ".join(f"{plane.region}{dash}{'abcdef'[number % 6 - 1]}" for number in numbers)
+        listed = ", ".join(str(number) for number in numbers)
+        message = f"control_plane.zones {listed} can't be found: {plane.cloud} names its zones by region and letter"
+        yield Finding(where, message, f"write {meant}", also=also)
+    for index, zone in enumerate(plane.zones):
+        if isinstance(zone, int) or zone.startswith(plane.region) or re.fullmatch(_AWS_ZONE_ID, zone):
+            continue
+        yield Finding(
+            (*where, index),
+            f"control_plane.zones {zone} isn't in control_plane.region {plane.region}; "
+            "one cluster must stay in one region, or it fails as a whole with the link between two",
+            f"write a zone of {plane.region}, or make a cluster of its own in the other region",
+            also=also,
+        )
+
+
+def zones_differ(subject: Subject) -> Iterator[Finding]:
+    """A zone named twice holds twice as many hosts as it seems."""
+    zones = [str(zone) for zone in subject.spec.control_plane.zones]
+    for index, zone in enumerate(zones):
+        if zone in zones[:index]:
+            message = f"control_plane.zones names {zone} twice; it would hold twice the hosts of the others"
+            yield Finding(("control_plane", "zones", index), message, f"remove one {zone}")
+
+
+def own_name(subject: Subject) -> Iterator[Finding]:
+    """Clusters have stacks, state and host names by their own name."""
+    for other in subject.others:
+        if other.spec.name == subject.spec.name:
+            file = other.positions.document.file
+            message = f"{file} names its cluster {subject.spec.name} too; both would own one Pulumi stack"
+            yield Finding(("name",), message, "give each cluster a name of its own")
+
+
+def artefact_addresses(subject: Subject) -> Iterator[Finding]:
+    """A mirror is a URL that paths are added to; a registry is a host and a port, as in an image's name."""
+    mirror, registry = subject.spec.artefacts.mirror, subject.spec.artefacts.registry
+    if mirror is not None and (mirror.endswith("/") or not re.fullmatch(r"https?://[^/\s]+(/\S*)?", mirror)):
+        meant = mirror.strip().rstrip("/")
+        meant = meant if meant.startswith(("http://", "https://")) else f"https://{meant.split('://')[-1]}"
+        message = f"artefacts.mirror {mirror} isn't a base URL; host and path are added to it after a '/'"
+        yield Finding(("artefacts", "mirror"), message, f"write {meant}")
+    if registry is not None and not re.fullmatch(r"[A-Za-z0-9.-]+(:\d{1,5})?", registry):
+        meant = registry.strip().split("://")[-1].split("/")[0]
+        message = f"artefacts.registry {registry} isn't host:port; images would have names that no runtime can pull"
+        yield Finding(("artefacts", "registry"), message, f"write {meant}")
+
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("CFG-006", one_region),
+    ("CFG-006", zones_differ),
+    ("CFG-017", own_name),
+    ("CFG-018", artefact_addresses),
+)

@@ -1,0 +1,164 @@
+"""cluster.yaml and its hosts files as a `Cluster`, with every problem of every file at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.check import Checked, check_all
+from cluster.document import Document, Where, read
+from cluster.fields import did_you_mean, near
+from cluster.positions import HostMarks, Positions
+from cluster.problems import Problem, SpecError, in_order
+from cluster.spec import Cluster, ClusterSpec, Host, HostsFile
+from cluster.validate import validate
+
+SPEC_FILE = "cluster.yaml"
+FOLDER = "inventories"
+
+__all__ = ["Loaded", "SpecError", "check_paths", "find_cluster", "load", "load_cluster"]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A cluster and where each of its values stands. `warnings` don't keep it from being used."""
+
+    path: Path
+    cluster: Cluster
+    positions: Positions
+    warnings: tuple[Problem, ...] = ()
+
+
+def load_cluster(path: Path) -> Cluster:
+    """The cluster of a cluster.yaml, loaded and checked. SpecError with everything wrong with it."""
+    return load(path).cluster
+
+
+def load(path: Path) -> Loaded:
+    """As `load_cluster`, with positions and warnings."""
+    loaded, problems = check_paths([path])
+    if any(problem.is_error for problem in problems):
+        raise SpecError(problems)
+    return Loaded(path, loaded[0].cluster, loaded[0].positions, tuple(problems))
+
+
+def check_paths(paths: Iterable[Path]) -> tuple[list[Loaded], list[Problem]]:
+    """Load and check several clusters together: (those without an error, every problem of all).
+
+    Never raises for what a file holds. Ranges, names and hosts are compared between clusters.
+    """
+    unique = {path.resolve(): path for path in paths}
+    drafts = [(path, *_read(path)) for path in unique.values()]
+    problems = [problem for _, _, _, found in drafts for problem in found]
+    usable = [(path, cluster, positions) for path, cluster, positions, _ in drafts if cluster]
+    problems += check_all([Checked(cluster, positions) for _, cluster, positions in usable])
+    bad = {problem.file for problem in problems if problem.is_error}
+    loaded = [
+        Loaded(path, cluster, positions)
+        for path, cluster, positions in usable
+        if not bad & {positions.document.file, *(marks.document.file for marks in positions.hosts.values())}
+    ]
+    return loaded, in_order(problems)
+
+
+def find_cluster(name_or_path: str, root: Path) -> Path:
+    """The cluster.yaml that is meant: a file, a folder that holds one, or a name in `root`/inventories.
+
+    SpecError names the clusters that there are when none fits.
+    """
+    given = Path(name_or_path)
+    if given.suffix in (".yaml", ".yml") or os.path.isfile(given):
+        return given
+    if os.path.isfile(given / SPEC_FILE) and ("/" in name_or_path or not os.path.isdir(root / FOLDER / given)):
+        return given / SPEC_FILE
+    if os.path.isfile(root / FOLDER / given / SPEC_FILE):
+        return root / FOLDER / given / SPEC_FILE
+    known = clusters(root)
+    message = f"there is no cluster {name_or_path}{did_you_mean(name_or_path, known)}"
+    best = near(name_or_path, known)
+    hint = f"write {best[0]}" if best else f"write one of {', '.join(known)}, or the path of a {SPEC_FILE}"
+    if not known:
+        hint = f"write {FOLDER}/{name_or_path}/{SPEC_FILE}"
+    raise SpecError([Problem("CFG-016", message, hint, f"{FOLDER}/{name_or_path}/{SPEC_FILE}")])
+
+
+def clusters(root: Path) -> list[str]:
+    """Names of the clusters of a checkout, sorted."""
+    return sorted(path.parent.name for path in (root / FOLDER).glob(f"*/{SPEC_FILE}"))
+
+
+def _read(path: Path) -> tuple[Cluster | None, Positions, list[Problem]]:
+    document = read(path, _shown(path))
+    problems = list(document.problems)
+    if document.data is None:
+        return None, Positions(document), problems
+    spec = validate(ClusterSpec, document)
+    problems += [*spec.problems, *_misnamed(path, document)]
+    left_out = list(spec.left_out)
+    hosts: dict[str, tuple[Host, ...]] = {}
+    marks: dict[str, HostMarks] = {}
+    for pool, file in _hosts_files(document):
+        at: Where = ("pools", pool, "hosts")
+        found, marks[pool], complaints = _read_hosts(path.parent / file, document, at)
+        problems += complaints
+        hosts[pool] = found
+        if complaints:
+            left_out.append((*at, "some"))  # a rule about all the hosts of the pool can't judge
+    positions = Positions(document, marks, tuple(left_out))
+    if spec.value is None:
+        return None, positions, problems
+    return (
+        Cluster(spec=spec.value, hosts={p: h for p, h in hosts.items() if p in spec.value.pools}),
+        positions,
+        problems,
+    )
+
+
+def _read_hosts(path: Path, spec: Document, at: Where) -> tuple[tuple[Host, ...], HostMarks, list[Problem]]:
+    document = read(path, _shown(path))
+    if not path.exists():
+        message = (
+            f"pools.{at[1]}.hosts names {spec.data['pools'][at[1]]['hosts']}, and there is no file {document.file}"
+        )
+        return (
+            (),
+            HostMarks(document, ()),
+            [spec.problem("CFG-010", at, message, f"create {document.file}, or correct the name")],
+        )
+    problems = list(document.problems)
+    if document.data is None:
+        return (), HostMarks(document, ()), problems
+    valid = validate(HostsFile, document)
+    problems += valid.problems
+    dropped = {where[1] for where in valid.left_out if len(where) > 1}
+    listed = document.data.get("hosts")
+    count = len(listed) if isinstance(listed, list) else 0
+    kept = tuple(index for index in range(count) if index not in dropped)
+    return (valid.value.hosts if valid.value else ()), HostMarks(document, kept), problems
+
+
+def _hosts_files(document: Document) -> list[tuple[str, str]]:
+    """(pool, file name) of every pool that names a file, whatever else is wrong with it."""
+    pools = document.data.get("pools")
+    items = pools.items() if isinstance(pools, dict) else ()
+    named = [(pool, value.get("hosts")) for pool, value in items if isinstance(value, dict)]
+    return [(pool, file) for pool, file in named if isinstance(file, str) and file]
+
+
+def _misnamed(path: Path, document: Document) -> list[Problem]:
+    """The folder's name is the cluster's: commands find a cluster by it, and Pulumi its stack."""
+    name, folder = document.data.get("name"), path.resolve().parent
+    if folder.parent.name != FOLDER or not isinstance(name, str) or name == folder.name:
+        return []
+    message = f"name {name} differs from the folder {folder.name}; no command would find the cluster by its name"
+    return [document.problem("CFG-017", ("name",), message, f"write {folder.name}, or rename the folder to {name}")]
+
+
+def _shown(path: Path) -> str:
+    """As it is shortest from here."""
+    try:
+        return str(path.resolve().relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,56 @@
+"""ClusterOutputs: all that the cloud side tells the metal side and the operator.
+
+Plain data, written and read as JSON. Holds no secret: keys stay in the Pulumi state and in the
+cluster's secret store.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Output(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class HostOutput(_Output):
+    name: str
+    address: str
+    zone: str = ""
+
+
+class EtcdOutput(_Output):
+    members: tuple[HostOutput, ...]
+    client_port: int
+    ca_pem: str
+    """Certificate of the CA that signs this etcd's servers."""
+
+
+class ArtefactOutput(_Output):
+    mirror: str | None
+    """Base URL of the mirror, None for upstream."""
+    sha256: dict[str, str]
+    """Artefact.source -> hex digest."""
+    registry: str | None
+    """host:port that mirrors the image registries."""
+
+
+class SshOutput(_Output):
+    known_hosts: dict[str, str] = {}
+    """Host name -> public host key line ("ssh-ed25519 AAAA..."), where the provider knows it."""
+
+
+class ClusterOutputs(_Output):
+    cluster: str
+    endpoint: str
+    """host:port of the API servers' load balancer; the host is an address or a DNS name."""
+    konnectivity: str
+    """host:port where konnectivity agents connect."""
+    ca_pem: str
+    """Certificate of the Kubernetes CA."""
+    api_servers: tuple[HostOutput, ...]
+    etcds: dict[str, EtcdOutput]
+    artefacts: ArtefactOutput
+    ssh: SshOutput = SshOutput()
+    load_balancer_status: str | None = None
+    """URL of the load balancer's backend states, where the provider offers one (haproxy CSV)."""

@@ -1,0 +1,139 @@
+"""Scalar types of cluster.yaml: byte sizes, durations, addresses, names.
+
+Each accepts the text an operator writes and holds the value a program wants. A refusal is a
+``PydanticCustomError`` whose type is the error code (``NET-002``) and whose context may carry
+``hint``, the way out; `cluster.load` turns it into a `Problem` with file, line and column.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+# IEC 80000-13 binary prefixes; SI prefixes are left out on purpose, etcd and systemd mean binary.
+_BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+_DURATION_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def _refuse(code: str, message: str, hint: str, meant: str = "") -> PydanticCustomError:
+    """`meant`: the value that was surely meant; the other rules go on with it."""
+    return PydanticCustomError(code, "{message}", {"message": message, "hint": hint, "meant": meant})
+
+
+def parse_bytes(value: Any) -> Any:
+    """``"8GiB"`` -> 8589934592 bytes."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise _refuse("CFG-003", f"{value} has no unit", f'write a unit, for example "{value}GiB"')
+    found = re.fullmatch(r"([0-9]+) ?([KMGT]iB|B)", value) if isinstance(value, str) else None
+    if not found:
+        raise _refuse("CFG-003", f"{value!r} isn't a size", "write a whole number and KiB, MiB, GiB or TiB: 8GiB")
+    return int(found[1]) * _BYTE_UNITS[found[2]]
+
+
+def format_bytes(value: int) -> str:
+    """8589934592 -> ``"8GiB"``: the largest unit that divides it."""
+    for unit, factor in reversed(_BYTE_UNITS.items()):
+        if value % factor == 0 and value >= factor:
+            return f"{value // factor}{unit}"
+    return f"{value}B"
+
+
+def parse_duration_ms(value: Any) -> Any:
+    """``"15m"`` -> 900000 milliseconds."""
+    found = re.fullmatch(r"([0-9]+)(ms|s|m|h|d)", value) if isinstance(value, str) else None
+    if not found:
+        raise _refuse("CFG-003", f"{value!r} isn't a duration", "write a whole number and ms, s, m, h or d: 15m")
+    return int(found[1]) * _DURATION_UNITS_MS[found[2]]
+
+
+def format_duration_ms(value: int) -> str:
+    """900000 -> ``"15m"``: the largest unit that divides it."""
+    for unit, factor in reversed(_DURATION_UNITS_MS.items()):
+        if value % factor == 0 and value >= factor:
+            return f"{value // factor}{unit}"
+    return f"{value}ms"
+
+
+def _without_leading_zeros(text: str) -> str:
+    return re.sub(r"\b0+(?=[0-9])", "", text)
+
+
+def parse_network(value: Any) -> Any:
+    """``"10.64.0.0/12"`` -> IPv4Network; host bits and leading zeros are refused.
+
+    Kubernetes 1.36 refuses both too (StrictIPCIDRValidation).
+    """
+    if isinstance(value, ipaddress.IPv4Network):
+        return value
+    if not isinstance(value, str) or "/" not in value:
+        raise _refuse("NET-002", f"{value!r} isn't a range", "write address/prefix, for example 10.64.0.0/12")
+    plain = _without_leading_zeros(value)
+    if plain != value:
+        raise _refuse("NET-003", f"{value} has a leading zero", f"write {plain}", plain)
+    try:
+        loose = ipaddress.IPv4Network(value, strict=False)
+    except ValueError as error:
+        raise _refuse("NET-002", f"{value} isn't an IPv4 range: {error}", "write address/prefix") from None
+    if str(loose) != value:
+        raise _refuse("NET-002", f"{value} has host bits set", f"write {loose}", str(loose))
+    return loose
+
+
+def parse_address(value: Any) -> Any:
+    """``"10.8.0.17"`` -> IPv4Address; leading zeros are refused."""
+    if isinstance(value, ipaddress.IPv4Address):
+        return value
+    if not isinstance(value, str):
+        raise _refuse("NET-003", f"{value!r} isn't an address", "write an IPv4 address, for example 10.8.0.17")
+    plain = _without_leading_zeros(value)
+    if plain != value:
+        raise _refuse("NET-003", f"{value} has a leading zero", f"write {plain}", plain)
+    try:
+        return ipaddress.IPv4Address(value)
+    except ValueError as error:
+        raise _refuse("NET-003", f"{value} isn't an IPv4 address: {error}", "write four numbers, 0 to 255") from None
+
+
+# RFC 1123 label: what a node name, a host name and a Pulumi stack name all accept.
+NAME_RULE = "lower case letters, digits and '-', starting and ending with a letter or digit, at most 63"
+
+
+def parse_name(value: Any) -> Any:
+    """A host, cluster, pool or site name: one RFC 1123 label."""
+    if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", value):
+        suggestion = re.sub(r"[^a-z0-9-]+", "-", str(value).lower()).strip("-")[:63] or "a-name"
+        raise _refuse("CFG-005", f"name {value} isn't valid; use {NAME_RULE}", f"write {suggestion}")
+    return value
+
+
+Bytes = Annotated[
+    int,
+    BeforeValidator(parse_bytes),
+    PlainSerializer(format_bytes),
+    WithJsonSchema({"type": "string", "pattern": r"^\d+ ?([KMGT]iB|B)$", "examples": ["8GiB"]}),
+]
+DurationMs = Annotated[
+    int,
+    BeforeValidator(parse_duration_ms),
+    PlainSerializer(format_duration_ms),
+    WithJsonSchema({"type": "string", "pattern": r"^\d+(ms|s|m|h|d)$", "examples": ["15m"]}),
+]
+Network = Annotated[
+    ipaddress.IPv4Network,
+    BeforeValidator(parse_network),
+    PlainSerializer(str),
+    WithJsonSchema({"type": "string", "format": "ipv4network", "examples": ["10.64.0.0/12"]}),
+]
+Address = Annotated[
+    ipaddress.IPv4Address,
+    BeforeValidator(parse_address),
+    PlainSerializer(str),
+    WithJsonSchema({"type": "string", "format": "ipv4", "examples": ["10.8.0.17"]}),
+]
+Name = Annotated[
+    str, BeforeValidator(parse_name), WithJsonSchema({"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"})
+]

@@ -1,0 +1,76 @@
+"""The JSON Schema of cluster.yaml and of hosts files, for editors that complete and check as you type."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from cluster import spec
+from cluster.quantities import format_bytes, format_duration_ms
+from cluster.spec import ClusterSpec, HostsFile
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_ROOTS: dict[str, tuple[type[BaseModel], str]] = {
+    "cluster": (ClusterSpec, "A cluster of Menagerie: inventories/<cluster>/cluster.yaml"),
+    "hosts": (HostsFile, "The machines of a pool: the file that pools.<pool>.hosts names"),
+}
+_EXAMPLES: dict[str, dict[str, list[Any]]] = {
+    "ClusterSpec": {"name": ["jaguar"]},
+    "Kubernetes": {"version": ["1.36.4"]},
+    "ControlPlane": {"region": ["eastus2"], "machine": ["Standard_D16ds_v5"]},
+    "EtcdCluster": {
+        "machine": ["Standard_L8s_v3"],
+        "disk": ["local-nvme"],
+        "heartbeat_interval": ["100ms"],
+        "election_timeout": ["1s"],
+    },
+    "Pool": {"hosts": ["hosts.yaml"], "site": ["sjc1"], "labels": [{"openai.org/location": "onprem-sjc1"}]},
+    "Artefacts": {"mirror": ["https://mirror.example.org"], "registry": ["registry.example.org:5000"]},
+    "Host": {"mac": ["b8:59:9f:aa:bb:cc"]},
+}
+
+
+def schema(of: Literal["cluster", "hosts"] = "cluster") -> dict[str, Any]:
+    """The schema as a JSON object: equal models give equal schemas, key by key."""
+    model, title = _ROOTS[of]
+    made = model.model_json_schema(mode="validation")
+    definitions = made.pop("$defs", {})
+    for name, definition in [*definitions.items(), (model.__name__, made)]:
+        _describe(name, definition)
+    return {"$schema": _DIALECT, **made, "title": title, "$defs": dict(sorted(definitions.items()))}
+
+
+def text(of: Literal["cluster", "hosts"] = "cluster") -> str:
+    """The schema as it is written to a file."""
+    return json.dumps(schema(of), indent=2, ensure_ascii=False) + "\n"
+
+
+def _describe(name: str, definition: dict[str, Any]) -> None:
+    """Own docstrings as descriptions (pydantic takes inherited ones too), examples, no titles that
+    repeat the key, no names that the model refuses."""
+    about = vars(getattr(spec, name)).get("__doc__")
+    definition.pop("description", None)
+    if about:
+        definition["description"] = inspect.cleandoc(about)
+    for key, field in definition.get("properties", {}).items():
+        field.pop("title", None)
+        _tidy_default(field)
+        if "patternProperties" in field:
+            field["additionalProperties"] = False
+        if examples := _EXAMPLES.get(name, {}).get(key):
+            field["examples"] = examples
+
+
+def _tidy_default(field: dict[str, Any]) -> None:
+    """As an operator would write it; nothing where the default is that there is none."""
+    default = field.get("default")
+    if isinstance(default, dict):
+        default = {key: value for key, value in default.items() if value is not None} or None
+    if isinstance(default, int) and field.get("type") == "string":
+        default = format_bytes(default) if "iB" in field["pattern"] else format_duration_ms(default)
+    field.pop("default", None)
+    if default is not None:
+        field["default"] = default

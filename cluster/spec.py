@@ -1,0 +1,314 @@
+"""The one typed model: what an operator writes in ``inventories/<cluster>/cluster.yaml``.
+
+Strict (an unknown key or a wrong type is an error), frozen, and a leaf: everything else reads it.
+Units are in the type (`Bytes`, `DurationMs`) or in the field's name; a field with neither has none.
+Rules that look at more than one field live in `cluster.check`.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from cluster.quantities import Address, Bytes, DurationMs, Name, Network
+
+
+class Model(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Cloud(StrEnum):
+    """Where the control plane runs. `lab` is a data centre on one machine."""
+
+    AZURE = "azure"
+    AWS = "aws"
+    GCP = "gcp"
+    LAB = "lab"
+
+
+class Kubernetes(Model):
+    """The release of Kubernetes."""
+
+    version: str = "1.36.4"
+    """Kubernetes version, quoted, without the v: "1.36.4"."""
+
+
+class ControlPlane(Model):
+    """API servers and where they run. Its hosts are not nodes."""
+
+    cloud: Cloud = Field(strict=False)
+    """The provider of the region."""
+    region: Name
+    """The cloud's own name of the region; a cluster never leaves it."""
+    zones: tuple[int | str, ...] = Field(default=(1, 2, 3), min_length=1, strict=False)
+    """Zones of the region, in the cloud's own words. Hosts fill them in turn."""
+    machine: str
+    """Machine type of an API-server host, in the cloud's own words."""
+    api_servers: int = Field(default=2, ge=1)
+    """API-server hosts. They keep no state: two survive the loss of one."""
+
+
+class Backup(Model):
+    """Snapshots of an etcd."""
+
+    every: DurationMs
+    """Time from one snapshot to the next."""
+    keep: DurationMs
+    """Age at which a snapshot is removed."""
+
+
+class EtcdHosts(StrEnum):
+    """Which hosts the members of an etcd run on."""
+
+    DEDICATED = "dedicated"
+    """Hosts of its own: the only choice that isolates its disk and CPU."""
+    MAIN = "main"
+    """For `events` only: on the hosts of `main`, with its own process, disk, CA and quota."""
+
+
+class EtcdCluster(Model):
+    """One etcd: its members, their hosts and disks."""
+
+    members: int = Field(default=3, ge=1)
+    """An odd number: 3 survive one loss, 5 two."""
+    machine: str
+    """Machine type of a member's host, in the cloud's own words."""
+    hosts: EtcdHosts = Field(default=EtcdHosts.DEDICATED, strict=False)
+    """Default: hosts of its own."""
+    disk: str = "local-nvme"
+    """Kind of data disk. Local NVMe: a write takes 0.2 ms where a network disk takes 2 ms."""
+    disk_size: Bytes = 128 * 2**30
+    """Size of the data disk; at least twice the quota, for defragmentation writes a second copy."""
+    quota: Bytes = 8 * 2**30
+    """Size at which etcd refuses writes. 8 GiB is the most that etcd supports well."""
+    client_port: int | None = Field(default=None, ge=1, le=65535)
+    """Default: 2379 for main, 2381 for events, so that both fit on one host."""
+    peer_port: int | None = Field(default=None, ge=1, le=65535)
+    """Default: 2380 for main, 2382 for events."""
+    data_dir: str | None = None
+    """Default: /var/lib/etcd/<main or events>, the path that CIS 1.1.11 is checked at."""
+    heartbeat_interval: DurationMs = 100
+    """Time between the leader's heartbeats: about one round trip between members."""
+    election_timeout: DurationMs = 1000
+    """etcd's documentation: at least ten round trips, and at least five heartbeats."""
+    backup: Backup | None = None
+    """Default: no backups."""
+    allow_single_zone: bool = False
+    """Accept that the loss of one zone can stop this etcd."""
+
+
+class Etcd(Model):
+    """The etcds of the cluster."""
+
+    main: EtcdCluster
+    """Everything but Event objects."""
+    events: EtcdCluster
+    """Events in an etcd of their own: they churn, and may be lost without harm."""
+
+
+class FlannelBackend(StrEnum):
+    """How pod packets travel between nodes."""
+
+    VXLAN = "vxlan"
+    HOST_GW = "host-gw"
+
+
+class Flannel(Model):
+    """The pods' overlay."""
+
+    backend: FlannelBackend = Field(default=FlannelBackend.VXLAN, strict=False)
+    """vxlan, or host-gw where all nodes share one layer-2 network."""
+    direct_routing: bool = True
+    """vxlan only: native routes between hosts on one layer-2 network, VXLAN between networks."""
+    vni: int = Field(default=1, ge=1, le=16_777_215)
+    """VXLAN network identifier; no unit."""
+    port: int = Field(default=8472, ge=1, le=65535)
+    """UDP port of VXLAN on every node."""
+    mtu: int | None = Field(default=None, ge=576, le=65535)
+    """Bytes. Default: derived from the whole chain of links."""
+    network: Network | None = None
+    """Default: network.pods. Accepted only to be compared with it."""
+    allow_encapsulation: bool = False
+    """Accept direct_routing although no two hosts share a layer-2 network."""
+
+
+class ClusterNetwork(Model):
+    """Ranges of the cluster; none may share an address with another."""
+
+    pods: Network
+    """Cut into one range of node_prefix for each node: a /12 has room for 4096 nodes of /24."""
+    services: Network
+    """Virtual addresses of services, on no wire; at most a /12."""
+    nodes: Network
+    """Hosts on the cloud side: API servers, etcd members, load balancer, cloud workers."""
+    node_prefix: int = Field(default=24, ge=16, le=30)
+    """Prefix length of the range of pods that each node gets."""
+    max_pods: int = Field(default=110, ge=1, le=1000)
+    """Pods on a node; 110 is the size that Kubernetes is tested at."""
+    dns_ip: Address | None = None
+    """Default: the tenth address of services."""
+    domain: str = "cluster.local"
+    """DNS domain of services and pods."""
+    link_mtu: int = Field(default=1500, ge=1280, le=9216)
+    """Bytes, on the cloud side."""
+    flannel: Flannel = Flannel()
+    """The pods' overlay."""
+
+
+class Neighbours(Model):
+    """Neighbour (ARP) table thresholds; unset ones are computed from the cluster's size."""
+
+    gc_thresh1: int | None = Field(default=None, ge=0)
+    """Entries below which none is removed; 0 on AWS, where addresses are soon used again."""
+    gc_thresh2: int | None = Field(default=None, ge=1)
+    """Entries above which stale ones go after 5 s."""
+    gc_thresh3: int | None = Field(default=None, ge=1)
+    """Entries above which new ones are refused."""
+
+
+class SiteSsh(Model):
+    """How Ansible reaches a site's machines."""
+
+    user: str = "root"
+    """Login name; root, or one that may use sudo without a password."""
+    port: int = Field(default=22, ge=1, le=65535)
+    """TCP port of sshd."""
+    private_key: str | None = None
+    """Path of a private key on the operator's machine. Default: the SSH agent."""
+
+
+class Site(Model):
+    """A place with machines of your own, joined to the cluster's region."""
+
+    racks: dict[Name, Network]
+    """Layer-2 networks: name -> range. Hosts of one rack reach each other without a router."""
+    link_mtu: int = Field(default=1500, ge=1280, le=9216)
+    """Bytes, of the hosts' links."""
+    uplink_mtu: int = Field(default=1500, ge=576, le=9216)
+    """Bytes, of the narrowest link between racks and towards the region (1400 through IPsec)."""
+    ssh: SiteSsh = SiteSsh()
+    """How Ansible reaches the machines."""
+
+
+class TaintEffect(StrEnum):
+    """What happens to pods that don't tolerate the taint."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+class Taint(Model):
+    """A taint that every node of the pool has from its first second."""
+
+    key: str
+    """prefix/name or name."""
+    value: str = ""
+    """May be empty."""
+    effect: TaintEffect = Field(strict=False)
+    """NoSchedule, PreferNoSchedule or NoExecute."""
+
+
+class Pool(Model):
+    """Workers of one kind: at a site (`site`, `hosts`) or in the region (`machine`, `min`, `max`)."""
+
+    site: Name | None = None
+    """One of sites; left out for workers in the region."""
+    hosts: str | None = None
+    """File beside cluster.yaml that lists the machines of this pool."""
+    machine: str | None = None
+    """Machine type, in the cloud's own words; for workers in the region."""
+    min: int = Field(default=0, ge=0)
+    """Workers that the region always has."""
+    max: int = Field(default=0, ge=0)
+    """Workers that the pool can grow to in the region."""
+    labels: dict[str, str] = {}
+    """Node labels, for example openai.org/location: onprem-sjc1."""
+    taints: tuple[Taint, ...] = Field(default=(), strict=False)
+    """Node taints."""
+
+
+class Host(Model):
+    """One machine of a pool, an entry of its hosts file."""
+
+    name: Name
+    """Host name, and the node's."""
+    rack: Name
+    """One of the racks of the pool's site."""
+    address: Address
+    """In the range of its rack."""
+    mac: str | None = None
+    """Of the card that has the address: b8:59:9f:aa:bb:cc."""
+    bmc: Address | None = None
+    """Of the machine's management controller."""
+
+
+class HostsFile(Model):
+    """The machines of a pool."""
+
+    hosts: tuple[Host, ...] = Field(strict=False)
+    """Names, addresses and cards are unique in the whole fleet."""
+
+
+class Artefacts(Model):
+    """Where hosts download programs and images from."""
+
+    mirror: str | None = None
+    """Base URL of a mirror with the layout of the upstream download sites: <mirror>/<host>/<path>."""
+    registry: str | None = None
+    """Registry that mirrors registry.k8s.io and docker.io under the same repository paths: host:port."""
+
+
+class Profile(StrEnum):
+    """How strict the checks are."""
+
+    PRODUCTION = "production"
+    DEVELOPMENT = "development"
+    """Allows what production refuses, such as an etcd of one member."""
+
+
+class ClusterSpec(Model):
+    """One regional cluster."""
+
+    name: Name
+    """Also the Pulumi stack. By custom the next animal in the alphabet."""
+    profile: Profile = Field(default=Profile.PRODUCTION, strict=False)
+    """production, or development, which allows what production refuses."""
+    kubernetes: Kubernetes = Kubernetes()
+    """The release of Kubernetes."""
+    control_plane: ControlPlane
+    """API servers and where they run."""
+    etcd: Etcd
+    """The etcds of the cluster: main, and events."""
+    network: ClusterNetwork
+    """Ranges of addresses, and the pods' overlay."""
+    neighbours: Neighbours = Neighbours()
+    """Neighbour (ARP) table thresholds. Default: computed from the cluster's size."""
+    sites: dict[Name, Site] = {}
+    """Places with machines of your own: name -> site."""
+    pools: dict[Name, Pool] = {}
+    """Workers, by kind: name -> pool."""
+    artefacts: Artefacts = Artefacts()
+    """Where hosts download programs and images from. Default: the upstream sites."""
+
+
+class Cluster(Model):
+    """A loaded cluster: the spec and the machines that its pools name. What every other room reads."""
+
+    spec: ClusterSpec
+    hosts: dict[str, tuple[Host, ...]] = {}
+    """Pool name -> its machines, in the order of the hosts file."""
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    def host_list(self) -> tuple[tuple[str, Host], ...]:
+        """(pool name, host) of every machine at a site."""
+        return tuple((pool, host) for pool, hosts in self.hosts.items() for host in hosts)
+
+
+RoleName = Literal["main", "events"]
+"""The etcds of a cluster."""

@@ -1,0 +1,81 @@
+"""tests/specs: every file says in its head what a check of it must give."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.check import RULES
+from cluster.codes import MEANING
+from cluster.load import check_paths
+
+SPECS = Path(__file__).parents[1] / "specs"
+VALID = sorted(SPECS.glob("valid-*.yaml"))
+INVALID = sorted(SPECS.glob("invalid-*.yaml"))
+NOT_FROM_A_FILE = {"CFG-016"}
+
+
+def head(path: Path, key: str) -> list[str]:
+    return re.findall(rf"^# {key}: (.*)$", path.read_text(), re.MULTILINE)
+
+
+def code(path: Path) -> str:
+    return "-".join(path.stem.split("-")[1:3])
+
+
+@pytest.fixture(autouse=True)
+def _there(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(SPECS)
+    yield
+
+
+@pytest.mark.parametrize("path", VALID, ids=lambda path: path.stem)
+def test_a_valid_spec_gives_no_problem(path: Path) -> None:
+    loaded, problems = check_paths([Path(path.name)])
+    assert [str(problem) for problem in problems] == []
+    assert len(loaded) == 1
+
+
+@pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
+def test_an_invalid_spec_gives_exactly_what_its_head_says(path: Path) -> None:
+    beside = [Path(name) for name in head(path, "beside")]
+    _, problems = check_paths([*beside, Path(path.name)])
+    lines = [str(problem).splitlines()[0].removeprefix(f"{path.name}:") for problem in problems]
+    assert lines == head(path, "expect")
+    assert {problem.code for problem in problems} == {code(path)}
+
+
+@pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
+def test_every_problem_names_its_place_and_a_way_out(path: Path) -> None:
+    _, problems = check_paths([Path(path.name), *map(Path, head(path, "beside"))])
+    assert problems
+    for problem in problems:
+        assert problem.line >= 1
+        assert problem.column >= 1
+        assert problem.hint
+        assert len(Path(problem.file).read_text().splitlines()) >= problem.line
+
+
+@pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
+def test_a_spec_with_an_error_is_not_handed_out(path: Path) -> None:
+    loaded, problems = check_paths([Path(path.name)])
+    assert bool(loaded) is not any(problem.is_error for problem in problems)
+
+
+def test_every_code_has_a_spec_and_a_meaning() -> None:
+    shown = {code(path) for path in INVALID}
+    assert shown == set(MEANING) - NOT_FROM_A_FILE
+    assert {each for each, _ in RULES} <= set(MEANING)
+
+
+def test_valid_specs_together_are_valid() -> None:
+    """They repeat each other's pod ranges, which is refused, and nothing else."""
+    _, problems = check_paths([Path(path.name) for path in VALID])
+    assert {problem.code for problem in problems} == {"NET-001"}
+
+
+def test_the_lab_gives_no_problem() -> None:
+    loaded, problems = check_paths([SPECS.parents[1] / "inventories" / "lab" / "cluster.yaml"])
+    assert problems == []
+    assert [one.cluster.name for one in loaded] == ["lab"]
