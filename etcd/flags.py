@@ -1,0 +1,91 @@
+"""The command line of one etcd member.
+
+Everything is a flag, nothing a configuration file: the CIS benchmark's checks read the process list.
+
+Left out on purpose:
+  --auto-compaction-*: kube-apiserver compacts every etcd that it writes to (`etcd.apiserver`); a
+    second compactor with another retention would only hide that the first one stopped.
+  --auto-tls, --peer-auto-tls: certificates come from the cluster's own CAs (CIS 2.3, 2.6).
+"""
+
+from __future__ import annotations
+
+from cluster.spec import Cluster, RoleName
+from etcd.members import Member, data_dir, http_port, member, members, metrics_port, settings
+from network.addresses import AddressPlan
+
+# The suites of TLS 1.2 with forward secrecy and authenticated encryption, for EC and RSA keys.
+# HTTP/2 needs the AES_128_GCM ones (RFC 9113, 9.2.2). TLS 1.3 chooses its own.
+CIPHER_SUITES = (
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+)
+
+SNAPSHOT_COUNT = 10_000
+"""Transactions between snapshots of raft's log: etcd's default since 3.6, written out because it
+was 100000 before and decides how much memory the log takes."""
+
+
+def pki_dir(role: RoleName) -> str:
+    """Where a member's certificates and keys are."""
+    return f"/etc/etcd/{role}/pki"
+
+
+def flags(cluster: Cluster, role: RoleName, member_name: str, plan: AddressPlan) -> list[str]:
+    """Every flag of the member, in the form --name=value, without systemd's or a shell's quoting.
+
+    Raises ValueError when the etcd has no such member.
+    """
+    me = member(cluster, role, member_name, plan)
+    chosen = settings(cluster, role)
+    return [
+        f"--name={me.name}",
+        f"--data-dir={data_dir(cluster, role)}",
+        *_addresses(cluster, role, me, plan),
+        *_tls(role),
+        f"--quota-backend-bytes={chosen.quota}",
+        f"--heartbeat-interval={chosen.heartbeat_interval}",
+        f"--election-timeout={chosen.election_timeout}",
+        f"--snapshot-count={SNAPSHOT_COUNT}",
+        # 3.7 has no --experimental-* form of these.
+        "--feature-gates=InitialCorruptCheck=true,CompactHashCheck=true",
+        # Kubernetes speaks gRPC. The gateway would also need a client certificate for itself.
+        "--enable-grpc-gateway=false",
+    ]
+
+
+def _addresses(cluster: Cluster, role: RoleName, me: Member, plan: AddressPlan) -> list[str]:
+    peers = ",".join(f"{each.name}={each.peer_url}" for each in members(cluster, role, plan))
+    return [
+        f"--listen-client-urls={me.client_url},https://127.0.0.1:{me.client_port}",
+        # With HTTP on the same port, gRPC goes through Go's HTTP/2 server, where a busy client
+        # starves watches under TLS (etcd-io/etcd#15402).
+        f"--listen-client-http-urls=https://127.0.0.1:{http_port(cluster, role)}",
+        f"--advertise-client-urls={me.client_url}",
+        f"--listen-peer-urls={me.peer_url}",
+        f"--initial-advertise-peer-urls={me.peer_url}",
+        f"--listen-metrics-urls=http://127.0.0.1:{metrics_port(cluster, role)}",
+        f"--initial-cluster={peers}",
+        f"--initial-cluster-token={cluster.name}-{role}",
+        "--initial-cluster-state=new",
+    ]
+
+
+def _tls(role: RoleName) -> list[str]:
+    pki = pki_dir(role)
+    return [
+        "--client-cert-auth=true",
+        f"--trusted-ca-file={pki}/client-ca.crt",
+        f"--cert-file={pki}/server.crt",
+        f"--key-file={pki}/server.key",
+        "--peer-client-cert-auth=true",
+        f"--peer-trusted-ca-file={pki}/ca.crt",
+        f"--peer-cert-file={pki}/peer.crt",
+        f"--peer-key-file={pki}/peer.key",
+        "--tls-min-version=TLS1.2",
+        f"--cipher-suites={','.join(CIPHER_SUITES)}",
+    ]
