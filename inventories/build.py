@@ -1,0 +1,174 @@
+"""Ansible's inventory of a cluster: what each worker is told, computed once. No I/O.
+
+Group variables hold what all workers, or a pool's, share; a host's hold its own address and nothing
+else. Every role variable is declared in that role's ``meta/argument_specs.yml``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cluster import versions
+from cluster.artefacts import Artefact, ArtefactSource, catalogue
+from cluster.outputs import ClusterOutputs
+from cluster.spec import Cluster, Host, Pool, Site
+from network.render import FORWARDING, MODULES, NEIGHBOURS, NET_CONF, worker_files
+
+# Which role places which of the network's files.
+_FILE_ROLES = {MODULES: "base", FORWARDING: "base", NEIGHBOURS: "neighbours", NET_CONF: "flannel"}
+# `Artefacts.registry` mirrors these two.
+_MIRRORED = ("registry.k8s.io", "docker.io")
+
+Variables = Mapping[str, Mapping[str, Any]]
+"""Group name -> its further variables, as in ``group_vars/<group>.yml``."""
+
+
+@dataclass(frozen=True)
+class JoinMaterial:
+    """What turns a host into a node. The token is a secret: bootstrap tokens can register nodes."""
+
+    token: str = field(repr=False)
+    """A bootstrap token, ``[a-z0-9]{6}.[a-z0-9]{16}``."""
+    endpoint: str
+    """host:port of the API servers."""
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """An inventory in Ansible's own form. It holds the join token: write it to memory only."""
+
+    cluster: str
+    data: Mapping[str, Any] = field(repr=False)
+    """``{"all": {"vars": ..., "hosts": ..., "children": ...}}``"""
+    known_hosts: str = ""
+    """Text of an SSH known_hosts file with the keys that the provider knows."""
+    unknown_hosts: tuple[str, ...] = ()
+    """Hosts whose SSH key the provider does not know."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return tuple(self.data["all"]["hosts"])
+
+    @property
+    def groups(self) -> dict[str, tuple[str, ...]]:
+        """Group -> its hosts."""
+        children: Mapping[str, Any] = self.data["all"]["children"]
+        return {name: tuple(group["hosts"]) for name, group in children.items()}
+
+
+def group_name(kind: str, *names: str) -> str:
+    """pool, gpu-a -> pool_gpu_a: Ansible wants group names to be Python identifiers."""
+    return "_".join((kind, *names)).replace("-", "_")
+
+
+def build(
+    cluster: Cluster, outputs: ClusterOutputs, join: JoinMaterial | None = None, variables: Variables | None = None
+) -> Inventory:
+    """The inventory of the cluster's workers at sites.
+
+    join: None for a run that joins nobody; hosts that are nodes already need none.
+    variables: from `inventories.variables.read_variables`; for a group, they win over what is computed.
+
+    Raises ValueError when two groups would get one name, and KeyError when a checksum is missing.
+    """
+    extra = variables or {}
+    children: dict[str, Any] = {}
+    for name, hosts, computed in _groups(cluster):
+        if name in children:
+            raise ValueError(f"two pools, racks or sites give the group name {name}; rename one of them")
+        children[name] = {"hosts": {host: {} for host in hosts}, "vars": {**computed, **extra.get(name, {})}}
+    shared = {**_shared(cluster, outputs), **_joining(outputs, join), **extra.get("all", {})}
+    workers = cluster.host_list()
+    return Inventory(
+        cluster.name,
+        {"all": {"vars": shared, "hosts": {host.name: _own(host) for _, host in workers}, "children": children}},
+        "".join(_known_hosts(cluster, outputs.ssh.known_hosts)),
+        tuple(host.name for _, host in workers if host.name not in outputs.ssh.known_hosts),
+    )
+
+
+def _groups(cluster: Cluster) -> Iterable[tuple[str, list[str], dict[str, Any]]]:
+    """(group, hosts, variables) of every pool, site and rack that has hosts."""
+    spec = cluster.spec
+    placed = sorted((spec.pools[pool].site or "", host.rack, host.name) for pool, host in cluster.host_list())
+    for pool, machines in cluster.hosts.items():
+        yield group_name("pool", pool), [host.name for host in machines], _pool(spec.pools[pool])
+    for site, entries in itertools.groupby(placed, key=lambda entry: entry[0]):
+        yield group_name("site", site), [name for _, _, name in entries], _site(spec.sites[site])
+    for (site, rack), entries in itertools.groupby(placed, key=lambda entry: entry[:2]):
+        yield group_name("rack", site, rack), [name for _, _, name in entries], {}
+
+
+def _pool(pool: Pool) -> dict[str, Any]:
+    taints = [taint.model_dump(mode="json") for taint in pool.taints]
+    return {"kubelet_labels": dict(sorted(pool.labels.items())), "kubelet_taints": taints}
+
+
+def _site(site: Site) -> dict[str, Any]:
+    key = {"ansible_ssh_private_key_file": site.ssh.private_key} if site.ssh.private_key else {}
+    become = {} if site.ssh.user == "root" else {"menagerie_become": True}
+    return {"ansible_user": site.ssh.user, "ansible_port": site.ssh.port, **key, **become}
+
+
+def _own(host: Host) -> dict[str, Any]:
+    address = str(host.address)
+    return {"ansible_host": address, "base_address": address, "flannel_address": address, "kubelet_node_ip": address}
+
+
+def _shared(cluster: Cluster, outputs: ClusterOutputs) -> dict[str, Any]:
+    files = _files(worker_files(cluster))
+    programs = catalogue(cluster.spec.kubernetes.version)
+    known = outputs.artefacts
+    source = ArtefactSource(known.mirror, known.sha256, known.registry)
+    return {
+        "ansible_python_interpreter": "/usr/bin/python3",
+        "base_files": files["base"],
+        "neighbours_files": files["neighbours"],
+        "containerd_downloads": {
+            name.replace("-", "_"): _download(source, programs[name])
+            for name in ("containerd", "runc", "cni-plugins", "crictl")
+        },
+        "containerd_sandbox_image": f"registry.k8s.io/pause:{versions.PAUSE}",
+        "containerd_registry_mirrors": dict.fromkeys(_MIRRORED, known.registry) if known.registry else {},
+        "flannel_downloads": {"flanneld": _download(source, programs["flanneld"])},
+        "flannel_files": files["flannel"],
+        "kubelet_downloads": {name: _download(source, programs[name]) for name in ("kubelet", "kubeadm")},
+        "kubelet_ca_pem": outputs.ca_pem,
+        "kubelet_endpoint": outputs.endpoint,
+        "kubelet_follower": "flanneld.service",
+    }
+
+
+def _joining(outputs: ClusterOutputs, join: JoinMaterial | None) -> dict[str, Any]:
+    if join is None:
+        return {}
+    if join.endpoint != outputs.endpoint:
+        raise ValueError(f"the join material is for {join.endpoint}, the cluster's API is at {outputs.endpoint}")
+    return {"kubelet_token": join.token}
+
+
+def _files(texts: Mapping[str, str]) -> dict[str, list[dict[str, str]]]:
+    """Role -> the network's files that it places."""
+    unplaced = sorted(set(texts) - set(_FILE_ROLES))
+    if unplaced:
+        raise ValueError(f"no role places {', '.join(unplaced)}")
+    placed: dict[str, list[dict[str, str]]] = {role: [] for role in _FILE_ROLES.values()}
+    for path, text in texts.items():
+        placed[_FILE_ROLES[path]].append({"path": path, "text": text})
+    return placed
+
+
+def _download(source: ArtefactSource, artefact: Artefact) -> dict[str, str]:
+    return {"url": source.url(artefact), "sha256": source.checksum(artefact)}
+
+
+def _known_hosts(cluster: Cluster, keys: Mapping[str, str]) -> Iterable[str]:
+    """sshd(8): a port other than 22 is written ``[address]:port``."""
+    for pool, host in cluster.host_list():
+        if host.name in keys:
+            port = cluster.spec.sites[cluster.spec.pools[pool].site or ""].ssh.port
+            place = str(host.address) if port == 22 else f"[{host.address}]:{port}"
+            yield f"{place} {keys[host.name].strip()}\n"

@@ -1,0 +1,136 @@
+"""ansible-runner's events, gathered into `Progress` and a `RunReport`."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from inventories.report import Failure, HostReport, Progress, RunReport, Status
+
+_ENDS = {
+    "runner_on_ok": Status.OK,
+    "runner_on_skipped": Status.SKIPPED,
+    "runner_on_failed": Status.FAILED,
+    "runner_on_unreachable": Status.UNREACHABLE,
+}
+# Ansible says this where a command's own words are more telling.
+_EMPTY_MESSAGES = ("", "non-zero return code")
+
+
+class Collector:
+    """Takes one event at a time; `on_progress` is called for every task that starts or ends on a host."""
+
+    def __init__(self, total: int, on_progress: Callable[[Progress], None] | None = None) -> None:
+        self._total = total
+        self._on_progress = on_progress
+        self._counts: dict[str, Counter[Status]] = defaultdict(Counter)
+        self._times: dict[str, list[float]] = defaultdict(list)
+        self._first: float | None = None
+        self._failures: list[Failure] = []
+        self._changes: dict[str, list[str]] = defaultdict(list)
+        self._diffs: dict[str, list[str]] = defaultdict(list)
+        self._notes: dict[str, list[str]] = defaultdict(list)
+
+    def event(self, event: Mapping[str, Any]) -> bool:
+        """Read one event of ansible-runner. False, so that it keeps no file of the event."""
+        self._read(event)
+        return False
+
+    def _read(self, event: Mapping[str, Any]) -> None:
+        kind = event.get("event", "")
+        data = event.get("event_data") or {}
+        host = data.get("host")
+        if not host or (kind not in _ENDS and kind != "runner_on_start"):
+            return
+        now = datetime.fromisoformat(event["created"]).timestamp()
+        self._first = now if self._first is None else self._first
+        self._times[host].append(now)
+        status = self._end(kind, host, data) if kind in _ENDS else Status.STARTED
+        if self._on_progress:
+            number = self._counts[host].total() + (status is Status.STARTED)
+            role, task = data.get("role", ""), data.get("task", "")
+            seconds = now - self._first
+            self._on_progress(Progress(host, role, task, status, number, max(number, self._total), seconds))
+
+    def _end(self, kind: str, host: str, data: Mapping[str, Any]) -> Status:
+        result = data.get("res") or {}
+        status = _ENDS[kind]
+        if status is Status.FAILED and data.get("ignore_errors"):
+            status = Status.OK
+        if status is Status.OK and result.get("changed"):
+            status = Status.CHANGED
+            self._changes[host].append(data.get("task", ""))
+        self._counts[host][status] += 1
+        self._diffs[host].extend(_diff_lines(result.get("diff")))
+        self._notes[host].extend(
+            warning for warning in result.get("warnings") or () if warning not in self._notes[host]
+        )
+        if status in (Status.FAILED, Status.UNREACHABLE):
+            unreachable = status is Status.UNREACHABLE
+            self._failures.append(
+                Failure(host, data.get("role", ""), data.get("task", ""), failure_message(result), unreachable)
+            )
+        return status
+
+    def report(self, seconds: float, canceled: bool) -> RunReport:
+        """All that was seen. Hosts without any event are missing; the caller knows which it asked for."""
+        return RunReport(
+            {host: self._host(host) for host in sorted(self._counts)},
+            tuple(self._failures),
+            {host: tuple(tasks) for host, tasks in sorted(self._changes.items())},
+            {host: "".join(lines) for host, lines in sorted(self._diffs.items()) if lines},
+            {host: tuple(notes) for host, notes in sorted(self._notes.items()) if notes},
+            seconds,
+            canceled,
+        )
+
+    def _host(self, host: str) -> HostReport:
+        counts, times = self._counts[host], self._times[host]
+        return HostReport(
+            ok=counts[Status.OK] + counts[Status.CHANGED],
+            changed=counts[Status.CHANGED],
+            failed=counts[Status.FAILED],
+            unreachable=counts[Status.UNREACHABLE],
+            skipped=counts[Status.SKIPPED],
+            seconds=max(times) - min(times),
+        )
+
+
+def failure_message(result: Mapping[str, Any]) -> str:
+    """What went wrong, in the words of whoever knows best: the module, the command, or the check of arguments."""
+    if result.get("argument_errors"):
+        return "; ".join(str(error) for error in result["argument_errors"])
+    message = str(result.get("msg") or "").strip().removeprefix("Task failed: ")
+    said = str(result.get("stderr") or result.get("stdout") or "").strip()
+    if said and message in _EMPTY_MESSAGES:
+        message = said
+    return _host_key_trouble(message) or message or str(result.get("censored") or "no reason was given")
+
+
+def _host_key_trouble(message: str) -> str:
+    """ssh's own advice is to edit a file that is gone after the run."""
+    if "Host key verification failed" not in message:
+        return ""
+    found = re.search(r"SHA256:[A-Za-z0-9+/]+", message)
+    if "HAS CHANGED" in message:
+        key = f" {found[0]}" if found else ""
+        return f"its SSH host key{key} isn't the one that is known: another machine at this address, or one set up anew"
+    return "no SSH host key is known for it; log in once with ssh and compare the fingerprint, then run again"
+
+
+def _diff_lines(diff: Any) -> Iterator[str]:
+    """Unified text of a module's diff: one mapping, or a list of them."""
+    for entry in diff if isinstance(diff, list) else [diff] if diff else []:
+        if "prepared" in entry:
+            yield entry["prepared"]
+        before, after = str(entry.get("before") or ""), str(entry.get("after") or "")
+        yield from difflib.unified_diff(
+            before.splitlines(keepends=True),
+            after.splitlines(keepends=True),
+            str(entry.get("before_header") or "before"),
+            str(entry.get("after_header") or "after"),
+        )

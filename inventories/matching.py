@@ -1,0 +1,125 @@
+"""INV-006: a --limit or --tags that matches nothing, or a group without hosts.
+
+ansible-playbook calls a run over nothing successful; here it is an error, found before the run.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cluster.fields import did_you_mean, near
+from cluster.problems import Problem
+from inventories.build import Inventory
+from inventories.variables import roles
+
+CODE = "INV-006"
+_SHOWN = 3
+
+
+class NothingMatches(Exception):
+    """A run that would touch no host, or less than was asked for. `problems` says why."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in problems))
+
+
+def limited(inventory: Inventory, limit: str | None) -> tuple[str, ...]:
+    """The hosts that a run with this --limit touches, in the inventory's order.
+
+    Patterns as in Ansible: names, groups, globs, ``~regex``, ``!excluded`` and ``&intersected``,
+    separated by commas or colons.
+
+    Raises NothingMatches for an inventory without hosts, for each pattern that matches nothing, and
+    when nothing is left.
+    """
+    if not inventory.hosts:
+        hint = "list machines in a pool's hosts file and give the pool a site"
+        raise NothingMatches(
+            [Problem(CODE, f"cluster {inventory.cluster} has no machines at a site", hint, inventory.cluster)]
+        )
+    if limit is None:
+        return inventory.hosts
+    patterns = [part for part in re.split(r"[,:]", limit) if part]
+    matches = {pattern: _matching(inventory, pattern.lstrip("!&")) for pattern in patterns}
+    problems = [_unmatched(inventory, pattern.lstrip("!&")) for pattern, hosts in matches.items() if not hosts]
+    if problems:
+        raise NothingMatches(problems)
+    plain = [hosts for pattern, hosts in matches.items() if pattern[0] not in "!&"]
+    chosen = set().union(*plain) if plain else set(inventory.hosts)
+    for pattern, hosts in matches.items():
+        if pattern[0] == "&":
+            chosen &= hosts
+        elif pattern[0] == "!":
+            chosen -= hosts
+    if not chosen:
+        hint = "drop one of its patterns"
+        raise NothingMatches([Problem(CODE, f'--limit "{limit}" leaves no host', hint, inventory.cluster)])
+    return tuple(host for host in inventory.hosts if host in chosen)
+
+
+def check_tags(tags: Sequence[str], known: Iterable[str]) -> None:
+    """Raises NothingMatches for each tag that no task has."""
+    names = sorted(known)
+    problems = [
+        Problem(
+            CODE, f'no task has tag "{tag}"{did_you_mean(tag, names)}', f"use one of: {', '.join(names)}", "site.yml"
+        )
+        for tag in tags
+        if tag not in names
+    ]
+    if problems:
+        raise NothingMatches(problems)
+
+
+def planned_tasks(root: Path, tags: Sequence[str]) -> int:
+    """Tasks on each host in a run with these tags: those of the chosen roles, and one a role that checks arguments."""
+    chosen = [role for role in roles(root) if not tags or role in tags]
+    return sum(1 + sum(1 for _ in _leaves(_task_list(root, role))) for role in chosen)
+
+
+def _task_list(root: Path, role: str) -> list[Mapping[str, Any]]:
+    loaded: list[Mapping[str, Any]] = yaml.safe_load((root / "roles" / role / "tasks" / "main.yml").read_text())
+    return loaded
+
+
+def _leaves(tasks: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for task in tasks:
+        if "block" in task:
+            yield from _leaves(task["block"])
+        else:
+            yield task
+
+
+def _matching(inventory: Inventory, pattern: str) -> set[str]:
+    names = {**{host: (host,) for host in inventory.hosts}, **inventory.groups, "all": inventory.hosts}
+    if pattern.startswith("~"):
+        try:
+            expression = re.compile(pattern[1:])
+        except re.error as error:
+            message = f"--limit {pattern} is no regular expression: {error}"
+            raise NothingMatches([Problem(CODE, message, file=inventory.cluster)]) from None
+        found = [hosts for name, hosts in names.items() if expression.search(name)]
+    else:
+        found = [hosts for name, hosts in names.items() if fnmatch.fnmatchcase(name, pattern)]
+    return {host for hosts in found for host in hosts}
+
+
+def _unmatched(inventory: Inventory, pattern: str) -> Problem:
+    close = near(pattern, [*inventory.hosts, *inventory.groups])
+    message = f"--limit {pattern} matches no host; {_summary(sorted(inventory.hosts))}"
+    hint = f"write {close[0]}" if close else f"groups are {', '.join(sorted(inventory.groups))}"
+    return Problem(CODE, message, hint, inventory.cluster)
+
+
+def _summary(hosts: Sequence[str]) -> str:
+    """Few hosts by name, many by the first and the last."""
+    if len(hosts) <= _SHOWN:
+        return f"hosts are {', '.join(hosts)}"
+    return f"hosts are {hosts[0]} … {hosts[-1]}, {len(hosts)} in all"

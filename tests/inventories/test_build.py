@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from cluster.spec import Cluster
+from inventories.build import JoinMaterial, build, group_name
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "lab" / "inventory.json"
+
+
+def test_the_inventory_of_the_lab_is_what_was_reviewed(lab_inventory):
+    """MENAGERIE_UPDATE_GOLDEN=1 rewrites it; review the difference."""
+    made = json.dumps(lab_inventory.data, indent=1) + "\n"
+    if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
+        GOLDEN.write_text(made)
+    assert made == GOLDEN.read_text()
+
+
+def test_every_role_variable_that_is_sent_is_declared_by_a_role(lab_inventory, known):
+    data = lab_inventory.data["all"]
+    sent = {*data["vars"]}
+    for entry in (*data["hosts"].values(), *(group["vars"] for group in data["children"].values())):
+        sent |= set(entry)
+    undeclared = {name for name in sent - known if not name.startswith(("ansible_", "menagerie_"))}
+    assert undeclared == set()
+
+
+def test_a_host_is_told_nothing_but_its_own_address(lab_inventory):
+    for host, values in lab_inventory.data["all"]["hosts"].items():
+        assert len(set(values.values())) == 1, host
+
+
+def test_a_further_host_changes_no_entry_of_the_others(lab, outputs, join):
+    fewer = Cluster(spec=lab.spec, hosts={"workers": lab.hosts["workers"][:2]})
+    few, all_hosts = build(fewer, outputs, join).data["all"], build(lab, outputs, join).data["all"]
+    assert few["vars"] == all_hosts["vars"]
+    assert few["hosts"].items() <= all_hosts["hosts"].items()
+
+
+def test_hosts_are_grouped_by_pool_site_and_rack(lab_inventory):
+    assert lab_inventory.groups == {
+        "pool_workers": ("worker-1", "worker-2", "worker-3"),
+        "site_onprem": ("worker-1", "worker-2", "worker-3"),
+        "rack_onprem_r1": ("worker-1", "worker-2"),
+        "rack_onprem_r2": ("worker-3",),
+    }
+
+
+def test_group_names_are_python_identifiers():
+    assert group_name("rack", "sjc-1", "r1").isidentifier()
+
+
+def test_without_join_material_the_inventory_holds_no_token(lab, outputs):
+    assert "kubelet_token" not in build(lab, outputs).data["all"]["vars"]
+
+
+def test_a_token_is_not_shown_by_repr(lab_inventory, join):
+    assert join.token not in repr(join) + repr(lab_inventory)
+
+
+def test_join_material_of_another_cluster_is_refused(lab, outputs):
+    with pytest.raises(ValueError, match=r"10\.1\.1\.1:6443.*10\.77\.0\.10:6443"):
+        build(lab, outputs, JoinMaterial("a.b", "10.1.1.1:6443"))
+
+
+def test_a_missing_checksum_names_the_file(lab, outputs):
+    without = outputs.model_copy(update={"artefacts": outputs.artefacts.model_copy(update={"sha256": {}})})
+    with pytest.raises(KeyError, match="no checksum known for"):
+        build(lab, without)
+
+
+def test_known_hosts_has_a_line_for_every_host_and_names_a_port_that_is_not_22(lab, outputs):
+    assert build(lab, outputs).known_hosts.splitlines()[0] == "10.78.1.11 ssh-ed25519 AAAA1"
+    site = lab.spec.sites["onprem"]
+    moved = site.model_copy(update={"ssh": site.ssh.model_copy(update={"port": 2222})})
+    other = lab.model_copy(update={"spec": lab.spec.model_copy(update={"sites": {"onprem": moved}})})
+    inventory = build(other, outputs)
+    assert inventory.known_hosts.splitlines()[0] == "[10.78.1.11]:2222 ssh-ed25519 AAAA1"
+    assert inventory.data["all"]["children"]["site_onprem"]["vars"]["ansible_port"] == 2222
+
+
+def test_hosts_whose_ssh_key_nobody_knows_are_named(lab, outputs):
+    keys = {"worker-1": "ssh-ed25519 AAAA"}
+    some = outputs.model_copy(update={"ssh": outputs.ssh.model_copy(update={"known_hosts": keys})})
+    assert build(lab, some).unknown_hosts == ("worker-2", "worker-3")
+
+
+def test_an_ordinary_user_becomes_root(lab, outputs):
+    site = lab.spec.sites["onprem"]
+    ordinary = site.model_copy(update={"ssh": site.ssh.model_copy(update={"user": "ops"})})
+    other = lab.model_copy(update={"spec": lab.spec.model_copy(update={"sites": {"onprem": ordinary}})})
+    assert build(other, outputs).data["all"]["children"]["site_onprem"]["vars"]["menagerie_become"] is True
+
+
+def test_a_variable_of_the_cluster_wins_over_what_is_computed(lab, outputs):
+    inventory = build(lab, outputs, None, {"all": {"containerd_sandbox_image": "mine/pause:1"}})
+    assert inventory.data["all"]["vars"]["containerd_sandbox_image"] == "mine/pause:1"
+
+
+def test_two_groups_of_one_name_are_refused(lab, outputs):
+    worker = lab.hosts["workers"][0]
+    moved = worker.model_copy(update={"rack": "c-d"}), worker.model_copy(update={"rack": "d", "name": "other"})
+    pool = lab.spec.pools["workers"]
+    pools = {"p": pool.model_copy(update={"site": "b"}), "q": pool.model_copy(update={"site": "b-c"})}
+    site = lab.spec.sites["onprem"]
+    spec = lab.spec.model_copy(update={"pools": pools, "sites": {"b": site, "b-c": site}})
+    with pytest.raises(ValueError, match="rack_b_c_d"):
+        build(Cluster.model_construct(spec=spec, hosts={"p": moved[:1], "q": moved[1:]}), outputs)

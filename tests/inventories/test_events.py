@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import pytest
+
+from inventories.events import Collector, failure_message
+from inventories.report import Status
+
+
+def event(kind, host="w1", task="a task", second=0, **data):
+    created = f"2026-01-01T00:00:{second:02}+00:00"
+    return {"event": kind, "created": created, "event_data": {"host": host, "task": task, "role": "base", **data}}
+
+
+def gathered(*events):
+    seen = []
+    collector = Collector(3, seen.append)
+    for each in events:
+        assert collector.event(each) is False
+    return collector.report(1.5, False), seen
+
+
+def test_counts_are_kept_by_host_and_changes_by_task():
+    report, _ = gathered(
+        event("runner_on_ok", res={"changed": False}),
+        event("runner_on_ok", task="writes", res={"changed": True}),
+        event("runner_on_skipped"),
+        event("runner_on_ok", host="w2", res={}),
+    )
+    one = report.hosts["w1"]
+    assert (one.ok, one.changed, one.skipped, one.tasks) == (2, 1, 1, 3)
+    assert report.changes == {"w1": ("writes",)}
+    assert report.changed == 1
+    assert report.exit_code == 0
+
+
+def test_failed_and_unreachable_hosts_are_told_apart():
+    report, _ = gathered(
+        event("runner_on_failed", res={"msg": "no space"}),
+        event("runner_on_unreachable", host="w2", res={"msg": "lost"}),
+    )
+    assert (report.failed, report.unreachable) == (("w1",), ("w2",))
+    assert [(f.host, f.message, f.unreachable) for f in report.failures] == [
+        ("w1", "no space", False),
+        ("w2", "lost", True),
+    ]
+    assert report.exit_code == 2
+
+
+def test_only_unreachable_hosts_have_an_exit_code_of_their_own():
+    report, _ = gathered(event("runner_on_unreachable", res={"msg": "lost"}))
+    assert report.exit_code == 4
+
+
+def test_an_ignored_failure_is_no_failure():
+    report, _ = gathered(event("runner_on_failed", ignore_errors=True, res={"msg": "fine"}))
+    assert report.succeeded
+
+
+def test_progress_counts_the_tasks_of_each_host():
+    _, seen = gathered(
+        event("runner_on_start"),
+        event("runner_on_ok", second=2, res={"changed": True}),
+        event("runner_on_start", task="next", second=2),
+    )
+    assert [(p.status, p.number, p.total, p.seconds) for p in seen] == [
+        (Status.STARTED, 1, 3, 0.0),
+        (Status.CHANGED, 1, 3, 2.0),
+        (Status.STARTED, 2, 3, 2.0),
+    ]
+
+
+def test_a_host_that_needs_more_tasks_than_planned_never_shows_more_than_all():
+    _, seen = gathered(*[event("runner_on_ok", res={}) for _ in range(5)])
+    assert [(p.number, p.total) for p in seen][-1] == (5, 5)
+
+
+def test_differences_are_unified_text_under_their_headers():
+    diff = [
+        {"before": "a\n", "after": "b\n", "before_header": "/etc/x", "after_header": "/etc/x"},
+        {"prepared": "live\n"},
+    ]
+    report, _ = gathered(event("runner_on_ok", res={"changed": True, "diff": diff}))
+    assert report.diffs["w1"] == "--- /etc/x\n+++ /etc/x\n@@ -1 +1 @@\n-a\n+b\nlive\n"
+
+
+def test_a_warning_of_a_module_is_kept_once():
+    report, _ = gathered(*[event("runner_on_ok", res={"warnings": ["not settable here"]})] * 2)
+    assert report.notes == {"w1": ("not settable here",)}
+
+
+def test_the_report_is_plain_data_for_json():
+    report, _ = gathered(event("runner_on_failed", res={"msg": "no space"}))
+    assert report.to_json()["failures"][0]["message"] == "no space"
+    assert report.to_json()["hosts"]["w1"]["failed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ({"msg": "non-zero return code", "stderr": "ip is missing"}, "ip is missing"),
+        ({"msg": "can't be fetched", "stderr": "noise"}, "can't be fetched"),
+        ({"argument_errors": ["a is wrong", "b is missing"], "msg": "Validation failed"}, "a is wrong; b is missing"),
+        ({"censored": "hidden"}, "hidden"),
+        ({}, "no reason was given"),
+        (
+            {"msg": "WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\nSHA256:abc.\nHost key verification failed."},
+            "its SSH host key SHA256:abc isn't the one that is known: another machine at this address, or one set up anew",
+        ),
+        (
+            {"msg": "No ED25519 host key is known for 10.1.1.1.\nHost key verification failed."},
+            "no SSH host key is known for it; log in once with ssh and compare the fingerprint, then run again",
+        ),
+    ],
+)
+def test_a_failure_is_told_in_the_words_of_whoever_knows_best(result, expected):
+    assert failure_message(result) == expected

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inventories.build import Inventory
+from inventories.matching import NothingMatches, check_tags, limited, planned_tasks
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def fleet():
+    hosts = {f"gpu-{number:03}": {} for number in range(1, 41)}
+    rack = {"hosts": dict(list(hosts.items())[:10]), "vars": {}}
+    return Inventory("jaguar", {"all": {"vars": {}, "hosts": hosts, "children": {"rack_sjc1_r1": rack}}})
+
+
+@pytest.mark.parametrize(
+    ("limit", "count"),
+    [
+        (None, 40),
+        ("all", 40),
+        ("gpu-007", 1),
+        ("gpu-00*", 9),
+        ("rack_sjc1_r1", 10),
+        ("rack_sjc1_r1:!gpu-001", 9),
+        ("gpu-01*,&rack_sjc1_r1", 1),
+        ("!rack_sjc1_r1", 30),
+        ("~gpu-0[12]0", 2),
+    ],
+)
+def test_a_limit_means_what_ansible_means_by_it(fleet, limit, count):
+    assert len(limited(fleet, limit)) == count
+
+
+def test_a_limit_that_matches_nothing_names_what_is_near_and_what_there_is(fleet):
+    with pytest.raises(NothingMatches) as caught:
+        limited(fleet, "gpu-99")
+    told, fix = str(caught.value).splitlines()
+    assert told == "jaguar: error[INV-006] --limit gpu-99 matches no host; hosts are gpu-001 … gpu-040, 40 in all"
+    assert fix.startswith("    fix: write gpu-0")
+
+
+def test_one_pattern_of_several_that_matches_nothing_is_an_error(fleet):
+    with pytest.raises(NothingMatches, match="rack_sjc1_r2 matches no host"):
+        limited(fleet, "gpu-001,rack_sjc1_r2")
+
+
+def test_all_patterns_that_match_nothing_are_reported(fleet):
+    with pytest.raises(NothingMatches) as caught:
+        limited(fleet, "x,y")
+    assert len(caught.value.problems) == 2
+
+
+def test_a_limit_that_leaves_no_host_is_an_error(fleet):
+    with pytest.raises(NothingMatches, match='"gpu-001:!gpu-00\\*" leaves no host'):
+        limited(fleet, "gpu-001:!gpu-00*")
+
+
+def test_a_limit_that_is_no_regular_expression_is_an_error(fleet):
+    with pytest.raises(NothingMatches, match="no regular expression"):
+        limited(fleet, "~(")
+
+
+def test_an_inventory_without_hosts_is_an_error():
+    empty = Inventory("jaguar", {"all": {"vars": {}, "hosts": {}, "children": {}}})
+    with pytest.raises(NothingMatches, match="cluster jaguar has no machines at a site"):
+        limited(empty, None)
+
+
+def test_a_tag_that_no_task_has_names_the_near_one():
+    with pytest.raises(NothingMatches, match='no task has tag "kubelt"; did you mean kubelet'):
+        check_tags(["base", "kubelt"], ["base", "kubelet"])
+
+
+def test_tags_that_tasks_have_pass():
+    check_tags(["base"], ["base", "kubelet"])
+
+
+def test_a_worker_needs_at_most_sixty_tasks():
+    assert 0 < planned_tasks(ROOT, ["kubelet"]) < planned_tasks(ROOT, []) <= 60

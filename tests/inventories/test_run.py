@@ -1,0 +1,157 @@
+"""site.yml's runner against this machine itself, with playbooks of a few tasks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from inventories.matching import NothingMatches
+from inventories.private import memory_folder, private_folder
+from inventories.report import Status
+from inventories.run import RunFailed, run
+
+ROOT = Path(__file__).parents[2]
+SITE = "- hosts: all\n  gather_facts: false\n  roles: [{role: tiny, tags: [tiny]}]\n"
+
+
+@pytest.fixture
+def play(tmp_path, monkeypatch, request):
+    """play(tasks): a root like the repository's, whose one role has these tasks."""
+    # Not below tmp_path: with xdist that is so long that SSH's control socket has no room.
+    memory = tempfile.mkdtemp(prefix="mem-")
+    request.addfinalizer(lambda: shutil.rmtree(memory, ignore_errors=True))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", memory)
+
+    def made(tasks, site=SITE):
+        root = tmp_path / "root"
+        (root / "roles" / "tiny" / "tasks").mkdir(parents=True, exist_ok=True)
+        (root / "roles" / "tiny" / "tasks" / "main.yml").write_text(tasks)
+        (root / "site.yml").write_text(site)
+        (root / "ansible.cfg").write_text("[defaults]\nstrategy = host_pinned\n")
+        return root
+
+    return made
+
+
+def test_a_run_reports_and_shows_progress_host_by_host(play, local):
+    root = play("- name: Waits\n  ansible.builtin.command: 'true'\n  changed_when: false\n")
+    seen = []
+    report = run(local("w1", "w2"), root=root, on_progress=seen.append)
+    assert report.succeeded
+    assert {host: (h.ok, h.changed, h.tasks) for host, h in report.hosts.items()} == {"w1": (1, 0, 1), "w2": (1, 0, 1)}
+    assert {(p.host, p.task, p.status) for p in seen} == {
+        (host, "Waits", status) for host in ("w1", "w2") for status in (Status.STARTED, Status.OK)
+    }
+
+
+def test_a_failed_host_is_reported_and_the_others_finish(play, local):
+    root = play(
+        "- name: Fails on one\n  ansible.builtin.command: test {{ inventory_hostname }} = w2\n  changed_when: false\n"
+        "- name: Goes on\n  ansible.builtin.debug:\n    msg: here\n"
+    )
+    report = run(local("w1", "w2"), root=root)
+    assert (report.failed, report.unreachable, report.exit_code) == (("w1",), (), 2)
+    assert report.failures[0].task == "Fails on one"
+    assert report.hosts["w2"].ok == 2
+
+
+def test_an_unreachable_host_is_not_called_failed(play, local):
+    root = play("- name: Pings\n  ansible.builtin.ping:\n")
+    inventory = local("w1", ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=1, ansible_timeout=2)
+    report = run(inventory, root=root)
+    assert (report.failed, report.unreachable, report.exit_code) == ((), ("w1",), 4)
+    assert "127.0.0.1" in report.failures[0].message
+
+
+def test_check_mode_names_changes_and_makes_none(play, local, tmp_path):
+    target = tmp_path / "written"
+    root = play(f"- name: Writes\n  ansible.builtin.copy:\n    content: new\n    dest: {target}\n    mode: '0644'\n")
+    report = run(local("w1"), root=root, check=True, diff=True)
+    assert report.changes == {"w1": ("Writes",)}
+    assert "+new" in report.diffs["w1"]
+    assert not target.exists()
+
+
+def test_a_limit_reaches_only_its_hosts(play, local):
+    root = play("- name: Pings\n  ansible.builtin.ping:\n")
+    assert list(run(local("w1", "w2"), root=root, limit="w2").hosts) == ["w2"]
+
+
+@pytest.mark.parametrize("asked", [{"limit": "w9"}, {"tags": ["tinny"]}])
+def test_a_limit_or_tag_that_matches_nothing_starts_nothing(play, local, asked):
+    with pytest.raises(NothingMatches, match="INV-006"):
+        run(local("w1"), root=play("- name: Pings\n  ansible.builtin.ping:\n"), **asked)
+    assert list(memory_folder().iterdir()) == []
+
+
+def test_hosts_that_a_play_passes_over_are_an_error(play, local):
+    site = "- hosts: all:!w2\n  gather_facts: false\n  roles: [tiny]\n"
+    with pytest.raises(NothingMatches, match="never touched w2"):
+        run(local("w1", "w2"), root=play("- name: Pings\n  ansible.builtin.ping:\n", site))
+
+
+def test_a_playbook_that_can_not_be_read_is_told_with_ansibles_last_words(play, local):
+    with pytest.raises(RunFailed, match="no_such_module"):
+        run(local("w1"), root=play("- name: Wrong\n  no_such_module:\n"))
+
+
+def test_an_inventory_of_an_earlier_run_is_never_met_again(play, local):
+    root = play("- name: Pings\n  ansible.builtin.ping:\n")
+    run(local("old"), root=root)
+    assert list(run(local("new"), root=root).hosts) == ["new"]
+
+
+def test_a_secret_is_nowhere_but_in_the_inventory_in_memory(play, local, monkeypatch):
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "operators-passphrase")
+    root = play("- name: Pings\n  ansible.builtin.ping:\n")
+    report = run(local("w1", kubelet_token="abcdef.0123456789abcdef"), root=root, keep=True)
+    assert report.succeeded
+    (folder,) = memory_folder().iterdir()
+    texts = {str(p.relative_to(folder)): p.read_text() for p in folder.rglob("*") if p.is_file()}
+    assert [name for name, text in texts.items() if "abcdef.0123456789" in text] == ["inventory/hosts.json"]
+    assert not [name for name, text in texts.items() if "operators-passphrase" in text]
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(play, local):
+    with private_folder(keep=True) as left:
+        (left / "inventory").mkdir()
+    assert left.exists()
+    run(local("w1"), root=play("- name: Pings\n  ansible.builtin.ping:\n"))
+    assert list(memory_folder().iterdir()) == []
+
+
+def test_the_folder_of_a_run_in_progress_is_left_alone(play):
+    with private_folder() as one, private_folder() as other:
+        assert one.exists()
+        assert other.exists()
+    assert not one.exists()
+
+
+def test_a_run_can_be_cut_off(play, local):
+    root = play("- name: Sleeps\n  ansible.builtin.command: sleep 60\n  changed_when: false\n")
+    stop = threading.Event()
+    began = time.monotonic()
+    report = run(local("w1"), root=root, on_progress=lambda _: stop.set(), canceled=stop.is_set)
+    assert report.canceled
+    assert report.exit_code == 130
+    assert time.monotonic() - began < 30
+
+
+def test_host_keys_are_always_checked_and_connections_end_with_the_run(play, local):
+    play("")
+    from inventories.run import _connected, _environment, _Options
+
+    options = _Options(False, False, None, (), Path("/key"), 5)
+    made = _connected(local("w1"), options, Path("/f/known_hosts"))["all"]
+    assert "-o StrictHostKeyChecking=yes" in made["vars"]["ansible_ssh_common_args"]
+    assert made["hosts"]["w1"]["ansible_ssh_private_key_file"] == "/key"
+    # ansible-runner switches the check off in this variable, and ssh heeds the first word on it.
+    environment = _environment({**os.environ, "ANSIBLE_HOST_KEY_CHECKING": "False"}, Path("/f"), ROOT)
+    assert environment["ANSIBLE_HOST_KEY_CHECKING"] == "True"

@@ -1,0 +1,150 @@
+from __future__ import annotations
+
+import hashlib
+import http.server
+import io
+import os
+import tarfile
+import threading
+from typing import ClassVar
+
+import pytest
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    files: ClassVar[dict[str, bytes]] = {}
+    failures: ClassVar[list[int]] = []
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        if self.failures:
+            self.send_error(self.failures.pop())
+        elif self.path not in self.files:
+            self.send_error(404)
+        else:
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(self.files[self.path])))
+            self.end_headers()
+            self.wfile.write(self.files[self.path])
+
+    def log_message(self, *_):
+        pass
+
+
+def archive(**members):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(f"./bin/{name}")
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return out.getvalue()
+
+
+@pytest.fixture
+def mirror(monkeypatch, module):
+    monkeypatch.setattr(module("host_programs").time, "sleep", lambda _: None)
+    monkeypatch.setattr(Handler, "files", {"/bare": b"bare", "/a.tgz": archive(ctr=b"ctr", shim=b"shim")})
+    monkeypatch.setattr(Handler, "failures", [])
+    monkeypatch.setattr(Handler, "asked", [])
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def sha(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def bare(mirror, path, **other):
+    return {
+        "url": f"{mirror}/bare",
+        "sha256": sha(b"bare"),
+        "path": str(path),
+        "members": None,
+        "mode": "0755",
+        **other,
+    }
+
+
+def packed(mirror, members):
+    content = Handler.files["/a.tgz"]
+    return {"url": f"{mirror}/a.tgz", "sha256": sha(content), "path": None, "members": members, "mode": "0755"}
+
+
+def test_a_bare_program_is_fetched_checked_and_executable(module, mirror, tmp_path):
+    programs = module("host_programs")
+    program = bare(mirror, tmp_path / "sbin" / "runc")
+    assert not programs.is_current(program, {})
+    assert programs.fetch_all([program], 1, 5) == ({}, [])
+    assert programs.is_current(program, {})
+    assert os.listdir(tmp_path / "sbin") == ["runc"]
+    assert (tmp_path / "sbin" / "runc").stat().st_mode & 0o777 == 0o755
+
+
+def test_an_archive_gives_only_its_wanted_members_and_is_remembered(module, mirror, tmp_path):
+    programs = module("host_programs")
+    program = packed(mirror, {"bin/ctr": str(tmp_path / "ctr")})
+    manifest, reasons = programs.fetch_all([program], 1, 5)
+    assert reasons == []
+    assert os.listdir(tmp_path) == ["ctr"]
+    assert programs.is_current(program, manifest)
+    assert not programs.is_current({**program, "sha256": "0" * 64}, manifest)
+
+
+def test_a_damaged_program_is_fetched_again(module, mirror, tmp_path):
+    programs = module("host_programs")
+    program = packed(mirror, {"bin/ctr": str(tmp_path / "ctr")})
+    manifest, _ = programs.fetch_all([program], 1, 5)
+    (tmp_path / "ctr").write_bytes(b"cut")
+    assert not programs.is_current(program, manifest)
+
+
+def test_a_wrong_checksum_leaves_the_old_program_and_says_both(module, mirror, tmp_path):
+    programs = module("host_programs")
+    (tmp_path / "runc").write_bytes(b"old")
+    _, reasons = programs.fetch_all([bare(mirror, tmp_path / "runc", sha256="f" * 64)], 3, 5)
+    assert sha(b"bare") in reasons[0]
+    assert "f" * 64 in reasons[0]
+    assert (tmp_path / "runc").read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["runc"]
+    assert Handler.asked == ["/bare"]
+
+
+def test_a_mirror_that_stumbles_is_asked_again(module, mirror, tmp_path):
+    Handler.failures.extend([503, 503])
+    assert module("host_programs").fetch_all([bare(mirror, tmp_path / "runc")], 3, 5) == ({}, [])
+    assert len(Handler.asked) == 3
+
+
+def test_a_file_that_the_mirror_does_not_have_is_asked_for_once(module, mirror, tmp_path):
+    _, reasons = module("host_programs").fetch_all([bare(mirror, tmp_path / "x", url=f"{mirror}/gone")], 3, 5)
+    assert "answers 404" in reasons[0]
+    assert Handler.asked == ["/gone"]
+
+
+def test_a_mirror_that_is_away_is_named_with_the_attempts(module, tmp_path, mirror):
+    _, reasons = module("host_programs").fetch_all([bare("http://127.0.0.1:1", tmp_path / "x")], 2, 1)
+    assert "http://127.0.0.1:1/bare can't be fetched (2 attempts)" in reasons[0]
+
+
+def test_an_archive_without_a_wanted_member_is_an_error(module, mirror, tmp_path):
+    _, reasons = module("host_programs").fetch_all([packed(mirror, {"bin/gone": str(tmp_path / "x")})], 1, 5)
+    assert "has no member bin/gone" in reasons[0]
+
+
+def test_one_failure_does_not_keep_the_others_from_their_place(module, mirror, tmp_path):
+    wrong, right = bare(mirror, tmp_path / "x", url=f"{mirror}/gone"), bare(mirror, tmp_path / "runc")
+    _, reasons = module("host_programs").fetch_all([wrong, right], 1, 5)
+    assert len(reasons) == 1
+    assert (tmp_path / "runc").exists()
+
+
+def test_a_damaged_manifest_only_means_that_all_is_fetched_again(module, tmp_path):
+    (tmp_path / "programs.json").write_text("{")
+    assert module("host_programs").load_manifest(str(tmp_path / "programs.json")) == {}

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import os
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+CA = "-----BEGIN CERTIFICATE-----\nMIIabc=\n-----END CERTIFICATE-----\n"
+ENDPOINT = "10.1.0.10:6443"
+
+
+class Failed(Exception):
+    pass
+
+
+class FakeModule:
+    """AnsibleModule as far as the module uses it: commands are noted, not run."""
+
+    def __init__(self, check_mode=False, code=0, said=(), **params):
+        self.check_mode = check_mode
+        self.code = code
+        self.said = list(said)
+        self.params = {"kubeadm": "kubeadm", "token": "abcdef.0123456789abcdef", "replace": False, **params}
+        self.commands = []
+        self.configs = []
+
+    def run_command(self, command):
+        self.commands.append(command[:2])
+        if command[:2] == ["kubeadm", "join"]:
+            with open(command[3]) as handle:
+                config = json.load(handle)
+            paths = [command[3], config["discovery"]["file"]["kubeConfigPath"]]
+            self.configs.append((config, json.loads(Path(paths[1]).read_text()), paths))
+            assert {os.stat(path).st_mode & 0o777 for path in paths} == {0o600}
+            if self.said:
+                return 1, "", self.said.pop(0)
+        return self.code, "", "it went wrong" if self.code else ""
+
+    def fail_json(self, msg):
+        raise Failed(msg)
+
+
+@pytest.fixture
+def host(module, tmp_path, monkeypatch):
+    """The kubelet_join module with a host's paths under a temporary folder."""
+    join = module("kubelet_join")
+    for name in ("KUBELET_CONF", "BOOTSTRAP_CONF", "CA", "KUBELET_CONFIG", "CLIENT_CERTIFICATE"):
+        monkeypatch.setattr(join, name, str(tmp_path / name))
+    monkeypatch.setattr(join, "RUN", str(tmp_path))
+    monkeypatch.setattr(join, "MODES", {str(tmp_path / "KUBELET_CONFIG"): 0o600})
+    return join
+
+
+@pytest.fixture
+def node(host, tmp_path):
+    """node(...): makes the host a node, by default of this cluster and for another day."""
+
+    def made(ca=CA, endpoint=ENDPOINT, days=1):
+        data = base64.b64encode(ca.encode()).decode()
+        (tmp_path / "KUBELET_CONF").write_text(
+            f"clusters:\n- cluster:\n    certificate-authority-data: {data}\n    server: https://{endpoint}\n"
+        )
+        key = ec.generate_private_key(ec.SECP256R1())
+        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "system:node:w1")])
+        now = datetime.datetime.now(datetime.UTC)
+        end = now + datetime.timedelta(days=days)
+        builder = x509.CertificateBuilder(name, name, key.public_key(), 1, end - datetime.timedelta(days=9), end)
+        pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        (tmp_path / "CLIENT_CERTIFICATE").write_bytes(pem)
+        (tmp_path / "KUBELET_CONFIG").write_text("kind: KubeletConfiguration\n")
+        (tmp_path / "KUBELET_CONFIG").chmod(0o600)
+
+    return made
+
+
+def now():
+    return datetime.datetime.now(datetime.UTC).timestamp()
+
+
+def converged(host, tmp_path, **other):
+    config = {"kind": "JoinConfiguration"}
+    fake = FakeModule(config=config, ca_pem=CA, endpoint=ENDPOINT, patches=str(tmp_path / "patches"), **other)
+    return fake, host.converge(fake, host.membership(CA, ENDPOINT, now()))
+
+
+def test_a_fresh_host_is_absent_and_joins_with_its_token_in_a_private_file_that_is_removed(host, tmp_path):
+    fake, actions = converged(host, tmp_path)
+    assert actions == ["join"]
+    ((config, kubeconfig, paths),) = fake.configs
+    assert config["discovery"]["tlsBootstrapToken"] == "abcdef.0123456789abcdef"
+    assert not [path for path in paths if os.path.exists(path)]
+    cluster = kubeconfig["clusters"][0]["cluster"]
+    assert cluster["server"] == f"https://{ENDPOINT}"
+    assert base64.b64decode(cluster["certificate-authority-data"]).decode() == CA
+
+
+def test_the_token_is_removed_when_the_join_fails(host, tmp_path):
+    with pytest.raises(Failed, match="it went wrong"):
+        converged(host, tmp_path, code=1)
+    assert not list(tmp_path.glob("join-*"))
+
+
+def test_a_former_node_of_the_host_is_waited_for(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(host.time, "sleep", lambda _: None)
+    still_ready = 'error execution phase kubelet-start: a Node with name "w1" and status "Ready" already exists'
+    fake, actions = converged(host, tmp_path, said=[still_ready, still_ready])
+    assert actions == ["join"]
+    assert len(fake.configs) == 3
+
+
+def test_a_node_of_this_name_that_stays_ready_is_told_after_its_grace(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(host, "NODE_GRACE", -1)
+    still_ready = 'error execution phase kubelet-start: a Node with name "w1" and status "Ready" already exists'
+    with pytest.raises(Failed, match="already exists"):
+        converged(host, tmp_path, said=[still_ready])
+
+
+def test_the_reason_is_found_behind_kubeadms_table_of_checks(host):
+    output = "\x1b[0;37mCONFIG_X\x1b[0m: enabled\n[preflight] Running\nerror execution phase preflight: fatal\n"
+    output += "\t[ERROR CRI]: no runtime\nTo see the stack trace of this error execute with --v=5\n"
+    assert host.why(output) == "error execution phase preflight: fatal\n\t[ERROR CRI]: no runtime"
+
+
+def test_what_a_cut_off_join_left_is_removed_first(host, tmp_path):
+    for name in ("BOOTSTRAP_CONF", "CA", "join-old.yaml"):
+        (tmp_path / name).write_text("left")
+    fake, _ = converged(host, tmp_path)
+    assert ["systemctl", "stop"] in fake.commands
+    assert not [name for name in ("BOOTSTRAP_CONF", "CA", "join-old.yaml") if (tmp_path / name).exists()]
+
+
+def test_a_node_of_this_cluster_is_left_alone(host, node, tmp_path):
+    node()
+    fake, actions = converged(host, tmp_path)
+    assert actions == []
+    assert fake.commands == []
+
+
+def test_a_node_of_another_cluster_is_recognised_by_its_ca(host, node):
+    node(ca=CA.replace("abc", "abd"))
+    found = host.membership(CA, ENDPOINT, now())
+    assert found.state == "foreign"
+    assert ENDPOINT in found.reason
+
+
+def test_a_node_that_talks_to_another_endpoint_is_foreign(host, node):
+    node(endpoint="10.9.9.9:6443")
+    assert "10.9.9.9:6443" in host.membership(CA, ENDPOINT, now()).reason
+
+
+def test_a_foreign_node_is_reset_before_it_joins(host, node, tmp_path):
+    node(ca="other")
+    fake, actions = converged(host, tmp_path, replace=True)
+    assert actions == ["reset", "join"]
+    assert fake.commands[0] == ["kubeadm", "reset"]
+
+
+def test_a_node_whose_certificate_ran_out_joins_again(host, node, tmp_path):
+    node(days=-1)
+    assert host.membership(CA, ENDPOINT, now()).state == "expired"
+    assert converged(host, tmp_path)[1] == ["join"]
+
+
+def test_a_node_without_a_certificate_joins_again(host, node, tmp_path):
+    node()
+    (tmp_path / "CLIENT_CERTIFICATE").unlink()
+    assert host.membership(CA, ENDPOINT, now()).state == "expired"
+
+
+def test_a_newer_patch_renders_the_configuration_again(host, node, tmp_path):
+    node()
+    os.utime(tmp_path / "KUBELET_CONFIG", (1, 1))
+    (tmp_path / "patches").mkdir()
+    fake, actions = converged(host, tmp_path)
+    assert actions == ["render configuration"]
+    assert fake.commands == [["kubeadm", "upgrade"]]
+
+
+def test_modes_that_cis_asks_for_are_restored(host, node, tmp_path):
+    node()
+    (tmp_path / "KUBELET_CONFIG").chmod(0o644)
+    _, actions = converged(host, tmp_path)
+    assert actions == [f"modes of {tmp_path / 'KUBELET_CONFIG'}"]
+    assert (tmp_path / "KUBELET_CONFIG").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_bootstrap_token_left_on_a_node_is_removed(host, node, tmp_path):
+    node()
+    (tmp_path / "BOOTSTRAP_CONF").write_text("token")
+    assert converged(host, tmp_path)[1] == ["remove bootstrap token"]
+    assert not (tmp_path / "BOOTSTRAP_CONF").exists()
+
+
+def test_check_mode_names_all_and_does_nothing(host, node, tmp_path):
+    node(ca="other")
+    (tmp_path / "KUBELET_CONFIG").chmod(0o644)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    fake, actions = converged(host, tmp_path, replace=True, check_mode=True)
+    assert actions == ["reset", "join"]
+    assert fake.commands == []
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert (tmp_path / "KUBELET_CONFIG").stat().st_mode & 0o777 == 0o644
