@@ -1,0 +1,227 @@
+"""Hosts: Debian with systemd, each in a network namespace and control group of its own.
+
+Cloud hosts are configured by their user data alone and let nobody in. On-prem hosts answer SSH.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from lab import cgroups, mounts, networks, nspawn, plan, processes, seed, state, volumes
+from lab.errors import LabError
+from lab.networks import Cable
+from lab.plan import LabSpec
+from lab.processes import Daemon
+
+# These must not sit on the overlay: containerd makes overlays of its own, etcd wants a true fsync.
+_OFF_OVERLAY = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")
+_STOP_SECONDS = 10.0
+_SUPERVISOR = "systemd-nspawn"
+# With --keep-unit nspawn ends with 133 when the host reboots, for others to start it again.
+_REBOOTS = 'while "$@"; [ $? -eq 133 ]; do :; done'
+# /proc/sys/net is the host's own and writable, the rest of /proc/sys is the machine's and not.
+_ENVIRONMENT = {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network"} | nspawn.ENVIRONMENT
+
+
+@dataclass(frozen=True)
+class HostSpec:
+    """A host to make.
+
+    segment: "cloud" or ``rack/<name>``. volumes: mount path -> volume name.
+    host_key: OpenSSH private key that an on-prem host shows; authorized_keys: lines of root's.
+    memory_bytes: limit of the whole host.
+    """
+
+    name: str
+    kind: Literal["cloud", "onprem"]
+    segment: str
+    address: str
+    user_data: str = ""
+    volumes: Mapping[str, str] = field(default_factory=dict)
+    authorized_keys: tuple[str, ...] = ()
+    host_key: str = field(default="", repr=False)
+    memory_bytes: int = 3 * 2**30
+
+
+@dataclass(frozen=True)
+class HostState:
+    """A live host. leader: process id of its systemd, seen from the machine. started: Unix seconds."""
+
+    name: str
+    kind: str
+    address: str
+    segment: str
+    leader: int
+    started: float
+
+
+def create(spec: HostSpec, lab: LabSpec) -> HostState:
+    """Start a fresh host; what is left of an earlier one of this name goes first. Volumes are kept.
+
+    Returns when its systemd runs; an on-prem host also answers SSH by then.
+    Raises LabError with the end of its console when it does not start.
+    """
+    delete(spec.name)
+    home = _home(spec.name)
+    home.mkdir(parents=True)
+    record = {"kind": spec.kind, "address": spec.address, "segment": spec.segment, "started": time.time()}
+    record["cables"] = [asdict(cable) for cable in _cables(spec, lab)]
+    state.write(home / "host.json", record)
+    root = home / "root"
+    mounts.overlay(Path(lab.image), home / "upper", home / "work", root)
+    gateway = plan.segments(lab)[spec.segment].gateway
+    seed.write(root, seed.Identity(spec.name, spec.address, str(gateway or "")))
+    if spec.kind == "cloud":
+        seed.write_cloud(root, spec.name, spec.user_data)
+    else:
+        seed.write_onprem(root, spec.authorized_keys, spec.host_key)
+    networks.plug_in(spec.name, _cables(spec, lab), lab)
+    processes.log_path(spec.name).unlink(missing_ok=True)
+    processes.start(
+        Daemon(_unit(spec.name), _nspawn(spec, root), environment=_ENVIRONMENT, memory_bytes=spec.memory_bytes)
+    )
+    return _wait_for(spec)
+
+
+def read(name: str) -> HostState | None:
+    """The host, None when it is gone or dead."""
+    record = state.read(_home(name) / "host.json")
+    pid = leader(name)
+    if record is None or pid is None:
+        return None
+    return HostState(name, record["kind"], record["address"], record["segment"], pid, record["started"])
+
+
+def delete(name: str) -> None:
+    """Shut the host down and remove all but its volumes. Nothing happens when it is gone."""
+    if leader(name) is not None:
+        _shut_down(name)
+    kill(name)
+    cgroups.remove(processes.group(_unit(name)))
+    record = state.read(_home(name) / "host.json") or {}
+    networks.unplug(name, tuple(Cable(**cable) for cable in record.get("cables", ())))
+    mounts.remove(_home(name))
+    nspawn.forget(networks.netns(name))
+    if _home(name).exists():
+        shutil.rmtree(_home(name))
+
+
+def kill(name: str) -> None:
+    """Cut the host's power: every process of it dies at once. Its disks stay as they are."""
+    cgroups.kill(processes.group(_unit(name)))
+
+
+def known() -> tuple[str, ...]:
+    """Names of the hosts that were made and not deleted, dead ones too."""
+    folder = state.folder("hosts")
+    return tuple(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ()
+
+
+def leader(name: str) -> int | None:
+    """Process id of the host's systemd, None when the host does not run."""
+    seen = {pid: _look(pid) for pid in processes.pids(_unit(name))}
+    for pid, (comm, parent) in seen.items():
+        if comm in ("systemd", "init") and seen.get(parent, ("", 0))[0] == _SUPERVISOR:
+            return pid
+    return None
+
+
+def group(name: str) -> str:
+    """The host's control group, below each hierarchy."""
+    return processes.group(_unit(name))
+
+
+def console(name: str) -> Path:
+    """File with what the host wrote to its console since it started."""
+    return processes.log_path(_unit(name))
+
+
+def run(name: str, argv: Sequence[str], timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    """Run a command inside the host, for people who look around and for tests; seconds.
+
+    Nothing that configures a host uses this. Raises LabError when the host does not run.
+    """
+    pid = leader(name)
+    if pid is None:
+        raise LabError(f"{name} does not run; `menagerie status` shows which hosts do")
+    inside = ["nsenter", "--target", str(pid), "--all", *argv]
+    return subprocess.run(inside, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def _home(name: str) -> Path:
+    return state.folder("hosts", name)
+
+
+def _unit(name: str) -> str:
+    return f"host-{name}"
+
+
+def _cables(spec: HostSpec, lab: LabSpec) -> tuple[Cable, ...]:
+    if spec.kind == "onprem":
+        return (Cable(spec.segment, spec.address, ("default",)),)
+    own = plan.store_address(lab.nodes, spec.address)
+    return (
+        Cable(spec.segment, spec.address, (str(plan.SERVICES_RANGE),)),
+        Cable(plan.STORE, str(own), guarded=True),
+    )
+
+
+def _nspawn(spec: HostSpec, root: Path) -> list[str]:
+    binds = {mount: volumes.ensure(volume) for mount, volume in spec.volumes.items()}
+    for mount in _OFF_OVERLAY:
+        if mount not in binds:
+            binds[mount] = _home(spec.name) / "data" / Path(mount).name
+            binds[mount].mkdir(parents=True)
+    return [
+        *("sh", "-c", _REBOOTS, "sh"),
+        *nspawn.command(networks.netns(spec.name), root),
+        "--boot",
+        f"--hostname={spec.name}",
+        "--console=read-only",
+        "--capability=all",
+        "--system-call-filter=@keyring bpf",
+        # The kubelet reads the kernel's messages to see what ran out of memory.
+        *(["--bind=/dev/kmsg"] if spec.kind == "onprem" else []),
+        *(f"--bind={folder}:{mount}" for mount, folder in sorted(binds.items())),
+    ]
+
+
+def _wait_for(spec: HostSpec, seconds: float = 60) -> HostState:
+    deadline = time.monotonic() + seconds
+    while True:
+        found = read(spec.name)
+        if found and (spec.kind == "cloud" or seed.answers_ssh(spec.address)):
+            return found
+        if time.monotonic() > deadline:
+            tail = processes.log_tail(_unit(spec.name))
+            raise LabError(f"{spec.name} did not start within {seconds:g} s; its console ends with:\n{tail}")
+        time.sleep(0.1)
+
+
+def _shut_down(name: str) -> None:
+    for pid in processes.pids(_unit(name)):
+        if _look(pid)[0] == _SUPERVISOR:
+            # nspawn passes a request to power off on to the host's systemd.
+            os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + _STOP_SECONDS
+    while leader(name) is not None and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def _look(pid: int) -> tuple[str, int]:
+    """Name and parent of a process; the name is "" when it has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return "", 0
+    name, _, rest = stat.partition("(")[2].rpartition(")")
+    status, parent, *_ = rest.split()
+    return ("" if status == "Z" else name), int(parent)

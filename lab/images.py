@@ -1,0 +1,208 @@
+"""Container images, written as registry blobs without any image builder, and published to a registry.
+
+`crane registry serve --disk FOLDER` keeps blobs as FOLDER/sha256/<digest>, which is where they are written
+here; it keeps manifests in memory, so every start of it needs a `publish`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster import versions
+from cluster.artefacts import ARCH
+from lab import tar
+from lab.errors import LabError
+from lab.shell import run, succeeds
+from tools import build, cache, manifest
+from tools.build import Progress
+
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True)
+class Image:
+    """What goes into an image. `reference` as pods write it: registry host/repository:tag."""
+
+    reference: str
+    entries: tuple[tar.Entry, ...]
+    entrypoint: tuple[str, ...]
+    user: str = ""
+
+    @property
+    def repository(self) -> str:
+        return self.reference.split("/", 1)[1].rsplit(":", 1)[0]
+
+    @property
+    def tag(self) -> str:
+        return self.reference.rsplit(":", 1)[1]
+
+
+@dataclass(frozen=True)
+class ImageStore:
+    """Images ready to be served: `blobs` is the folder for the registry's --disk, `manifests` maps
+    (repository, tag) to the manifest's JSON."""
+
+    blobs: Path
+    manifests: Mapping[tuple[str, str], bytes]
+
+
+def programs() -> tuple[str, ...]:
+    """The programs of tools/ that the images are made of."""
+    return ("kube-proxy", "coredns", "proxy-agent")
+
+
+def build_images(progress: Progress | None = None) -> ImageStore:
+    """Every image that the lab's nodes run, made in the cache unless it is there (a few milliseconds then).
+
+    Raises what tools.build.ensure raises, and LabError when nft, busybox or gcc is missing on this machine."""
+    paths = build.ensure(programs(), progress)
+    home = cache.root() / "images"
+    with cache.locked(home / "lock"):
+        blobs = home / "blobs"
+        (blobs / "sha256").mkdir(parents=True, exist_ok=True)
+        images = _images(paths, home)
+        return ImageStore(blobs, {(image.repository, image.tag): _write(image, home) for image in images})
+
+
+def publish(store: ImageStore, registry: str) -> None:
+    """Tell the registry at host:port, which serves store.blobs, about every image. Takes milliseconds.
+
+    LabError when it refuses or cannot be reached."""
+    connection = http.client.HTTPConnection(registry, timeout=10)
+    try:
+        for (repository, tag), text in store.manifests.items():
+            connection.request("PUT", f"/v2/{repository}/manifests/{tag}", text, {"Content-Type": MANIFEST_TYPE})
+            answer = connection.getresponse()
+            body = answer.read()
+            if answer.status != http.HTTPStatus.CREATED:
+                raise LabError(
+                    f"the registry at {registry} refused {repository}:{tag}: {body.decode(errors='replace')}"
+                )
+    except OSError as error:
+        raise LabError(f"the registry at {registry} cannot be reached: {error}") from error
+    finally:
+        connection.close()
+
+
+def _images(paths: Mapping[str, Path], home: Path) -> tuple[Image, ...]:
+    kubernetes = "registry.k8s.io"
+    agent = f"{kubernetes}/kas-network-proxy/proxy-agent:v{versions.KONNECTIVITY}"
+    return (
+        Image(f"{kubernetes}/pause:{versions.PAUSE}", (tar.Entry("pause", _pause(home)),), ("/pause",), "65535:65535"),
+        Image(
+            f"{kubernetes}/coredns/coredns:v{versions.COREDNS}",
+            (tar.Entry("coredns", paths["coredns"]),),
+            ("/coredns",),
+        ),
+        Image(agent, (tar.Entry("proxy-agent", paths["proxy-agent"]),), ("/proxy-agent",)),
+        Image(
+            f"{kubernetes}/kube-proxy:v{versions.KUBERNETES}",
+            (tar.Entry("usr/local/bin/kube-proxy", paths["kube-proxy"]), *_from_this_machine("nft", "usr/sbin/nft")),
+            ("/usr/local/bin/kube-proxy",),
+        ),
+        _busybox(),
+    )
+
+
+def _busybox() -> Image:
+    program = _program("busybox")
+    names = run(str(program), "--list").split()
+    links = tuple(tar.Entry(f"bin/{name}", target="busybox") for name in names if name != "busybox")
+    folders = (tar.Entry("tmp", mode=0o1777), tar.Entry("root", mode=0o700))
+    # glibc asks only DNS for a host's name unless it is told to look into /etc/hosts first.
+    switch = tar.Entry("etc/nsswitch.conf", b"hosts: files dns\n", 0o644)
+    entries = (*folders, switch, *_from_this_machine("busybox", "bin/busybox"), *links)
+    return Image(f"docker.io/library/busybox:{versions.BUSYBOX}", entries, ("/bin/sh",))
+
+
+def _program(name: str) -> Path:
+    found = shutil.which(name, path=_PATH)
+    if not found:
+        raise LabError(f"an image needs {name} of this machine, which has none: run `make setup`")
+    return Path(found)
+
+
+def _from_this_machine(name: str, target: str) -> tuple[tar.Entry, ...]:
+    """A Debian program with the loader and the libraries that it is linked to, at the loader's own paths."""
+    program = _program(name)
+    # ldd fails on a program that is linked statically, which needs nothing.
+    said = run("ldd", str(program)) if succeeds("ldd", str(program)) else ""
+    libraries = sorted(set(re.findall(r"(/\S+) \(0x", said)))
+    files = tuple(tar.Entry(library.lstrip("/"), Path(library).resolve()) for library in libraries)
+    return (tar.Entry(target, program.resolve()), *files)
+
+
+def _pause(home: Path) -> Path:
+    source = manifest.TOOLS / "pause" / "pause.c"
+    target = home / f"pause-{cache.file_digest(source)[:16]}"
+    if not target.exists():
+        fresh = target.with_suffix(".new")
+        run("gcc", "-Os", "-static", "-s", "-Wall", "-Werror", "-o", str(fresh), str(source))
+        fresh.rename(target)
+    return target
+
+
+def _write(image: Image, home: Path) -> bytes:
+    """The image's manifest; its blobs are written unless an image of the same recipe was before."""
+    recipe = home / "recipes" / cache.digest(repr(image), *map(_identity, image.entries))
+    if recipe.exists():
+        return recipe.read_bytes()
+    layer, size = _layer(image, home / "blobs")
+    config = _json(
+        {
+            "architecture": ARCH,
+            "os": "linux",
+            "config": {"Entrypoint": image.entrypoint, "Env": [f"PATH={_PATH}"], "User": image.user},
+            "rootfs": {"type": "layers", "diff_ids": [layer]},
+        }
+    )
+    digest = hashlib.sha256(config).hexdigest()
+    (home / "blobs" / "sha256" / digest).write_bytes(config)
+    text = _json(
+        {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST_TYPE,
+            "config": _descriptor("application/vnd.oci.image.config.v1+json", f"sha256:{digest}", len(config)),
+            "layers": [_descriptor("application/vnd.oci.image.layer.v1.tar", layer, size)],
+        }
+    )
+    recipe.parent.mkdir(exist_ok=True)
+    fresh = recipe.with_suffix(".new")
+    fresh.write_bytes(text)
+    fresh.rename(recipe)
+    return text
+
+
+def _identity(entry: tar.Entry) -> str:
+    """What tells two states of a file apart without reading it."""
+    if not isinstance(entry.content, Path):
+        return ""
+    status = entry.content.stat()
+    return f"{status.st_size} {status.st_mtime_ns} {status.st_ino}"
+
+
+def _layer(image: Image, blobs: Path) -> tuple[str, int]:
+    """Digest and bytes of the image's only layer: a plain tar, since its readers are on this machine."""
+    with tempfile.NamedTemporaryFile(dir=blobs, prefix="upload-", delete=False) as file:
+        tar.write(file, image.entries)
+        size = file.tell()
+    digest = cache.file_digest(Path(file.name))
+    Path(file.name).rename(blobs / "sha256" / digest)
+    return f"sha256:{digest}", size
+
+
+def _descriptor(media: str, digest: str, size: int) -> dict[str, object]:
+    return {"mediaType": media, "digest": digest, "size": size}
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, indent=1).encode()

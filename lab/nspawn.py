@@ -1,0 +1,43 @@
+"""What every use of systemd-nspawn in the lab has in common."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+_PROPAGATE = Path("/run/systemd/nspawn/propagate")
+
+# Its locks are files that a killed container leaves behind; the lab has locks of its own.
+ENVIRONMENT = {"SYSTEMD_NSPAWN_LOCK": "0", "SYSTEMD_LOG_LEVEL": "notice"}
+
+
+def command(machine: str, root: Path) -> list[str]:
+    """The start of a command line: a container in the network namespace and control group made for it.
+
+    machine: name of the network namespace too, and what `forget` wants.
+    """
+    return [
+        "systemd-nspawn",
+        "--quiet",
+        "--settings=no",
+        f"--directory={root}",
+        f"--machine={machine}",
+        f"--network-namespace-path=/run/netns/{machine}",
+        "--register=no",
+        "--keep-unit",
+        "--link-journal=no",
+        "--resolv-conf=off",
+        "--timezone=off",
+    ]
+
+
+def left(prefix: str) -> tuple[str, ...]:
+    """Machines whose name starts with `prefix` that nspawn remembers."""
+    if not _PROPAGATE.is_dir():
+        return ()
+    return tuple(sorted(entry.name for entry in _PROPAGATE.iterdir() if entry.name.startswith(prefix)))
+
+
+def forget(machine: str) -> None:
+    """Remove what nspawn keeps of a machine that no longer runs."""
+    shutil.rmtree(_PROPAGATE / machine, ignore_errors=True)

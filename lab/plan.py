@@ -1,0 +1,122 @@
+"""What a lab is asked to be, and the names and addresses that follow from it. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+
+CLOUD = "cloud"
+STORE = "store"
+SERVICES = "services"
+
+# Ranges of the lab's own making; a cluster's ranges come from its spec.
+SERVICES_RANGE = IPv4Network("10.79.1.0/24")
+STORE_RANGE = IPv4Network("10.79.2.0/24")
+UPLINK_RANGE = IPv4Network("10.79.3.0/30")
+
+SERVICES_ADDRESS = SERVICES_RANGE[10]
+STORE_ADDRESS = STORE_RANGE[2]
+MIRROR_PORT = 80
+REGISTRY_PORT = 5000
+STATUS_PORT = 8404
+
+MIRROR_URL = f"http://{SERVICES_ADDRESS}"
+REGISTRY = f"{SERVICES_ADDRESS}:{REGISTRY_PORT}"
+STORE_URL = f"http://{STORE_ADDRESS}"
+
+
+@dataclass(frozen=True)
+class LabSpec:
+    """The networks of a lab and what its services serve.
+
+    nodes: range of the cloud side. racks: name -> range, one layer-2 network each.
+    endpoint: address of the load balancer, inside nodes. endpoint_ports: what racks may reach of it.
+    image: root file system of the hosts. mirror: folder that is served as <host>/<path>.
+    crane: the program that serves the image registry. images: folder with the blobs of its images.
+    rack_mtu: bytes.
+    """
+
+    cluster: str
+    nodes: str
+    racks: Mapping[str, str]
+    endpoint: str
+    image: str
+    mirror: str
+    crane: str
+    endpoint_ports: tuple[int, ...] = (6443, 8132)
+    rack_mtu: int = 1500
+    images: str = ""
+
+    def ranges(self) -> dict[str, IPv4Network]:
+        """Every range that the lab occupies, by a name for people."""
+        racks = {f"rack {name}": IPv4Network(text) for name, text in self.racks.items()}
+        own = {"lab services": SERVICES_RANGE, "lab secret store": STORE_RANGE, "lab uplink": UPLINK_RANGE}
+        return {"nodes": IPv4Network(self.nodes)} | racks | own
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A layer-2 network of the lab: a bridge in the router.
+
+    gateway: the router's address on it, None where the router has none. mtu: bytes.
+    """
+
+    name: str
+    network: IPv4Network
+    gateway: IPv4Address | None
+    mtu: int = 1500
+
+    @property
+    def bridge(self) -> str:
+        return interface("br-", self.name)
+
+
+def segments(spec: LabSpec) -> dict[str, Segment]:
+    """All layer-2 networks by name: cloud, store, services and ``rack/<name>``."""
+    nodes = IPv4Network(spec.nodes)
+    found = [
+        Segment(CLOUD, nodes, nodes[1]),
+        Segment(STORE, STORE_RANGE, None),
+        Segment(SERVICES, SERVICES_RANGE, SERVICES_RANGE[1]),
+    ]
+    for name, text in spec.racks.items():
+        network = IPv4Network(text)
+        found.append(Segment(rack(name), network, network[1], spec.rack_mtu))
+    return {segment.name: segment for segment in found}
+
+
+def rack(name: str) -> str:
+    """Segment name of a rack."""
+    return f"rack/{name}"
+
+
+def store_address(nodes: str, address: str) -> IPv4Address:
+    """A cloud host's address on the store's network: the same host number as on `nodes`.
+
+    Raises ValueError where the host's number does not fit.
+    """
+    number = int(IPv4Address(address)) - int(IPv4Network(nodes).network_address)
+    if not 0 < number < STORE_RANGE.num_addresses - 1 or STORE_RANGE[number] == STORE_ADDRESS:
+        raise ValueError(f"{address} has no counterpart on the lab's store network; use {nodes}'s first 254 from .3 on")
+    return STORE_RANGE[number]
+
+
+def interface(prefix: str, name: str) -> str:
+    """A Linux interface name (at most 15 bytes) that is the same for the same `name`."""
+    short = name.removeprefix("rack/")
+    if len(prefix) + len(short) <= 15 and short.replace("-", "").isalnum():
+        return prefix + short
+    return prefix + hashlib.sha256(name.encode()).hexdigest()[: 15 - len(prefix)]
+
+
+def port(host: str, segment: str) -> str:
+    """Name of the router's end of a host's cable on a segment."""
+    return "p-" + hashlib.sha256(f"{host} {segment}".encode()).hexdigest()[:12]
+
+
+def mac(host: str, segment: str) -> str:
+    """A locally administered MAC address that is the same for the same host and segment."""
+    digits = hashlib.sha256(f"mac {host} {segment}".encode()).hexdigest()[:10]
+    return "02:" + ":".join(digits[i : i + 2] for i in range(0, 10, 2))

@@ -1,0 +1,48 @@
+"""The image registry and the artefact mirror, on a network that every host has a route to."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+from lab import networks, plan, processes
+from lab.networks import Cable
+from lab.plan import LabSpec
+from lab.processes import Daemon
+
+_NETNS = "services"
+REGISTRY = "registry"
+MIRROR = "mirror"
+
+
+def ensure(lab: LabSpec) -> bool:
+    """Have both run; True when the registry (re)started, and so lost the images it had been given."""
+    if networks.netns(_NETNS) not in networks.names():
+        networks.plug_in(_NETNS, (Cable(plan.SERVICES, str(plan.SERVICES_ADDRESS), ("default",)),), lab)
+    processes.ensure(_mirror(lab), lambda: _answers(plan.MIRROR_PORT))
+    return processes.ensure(_registry(lab), lambda: _answers(plan.REGISTRY_PORT))
+
+
+def are_up() -> bool:
+    """Whether the registry and the mirror answer."""
+    return _answers(plan.MIRROR_PORT) and _answers(plan.REGISTRY_PORT)
+
+
+def _mirror(lab: LabSpec) -> Daemon:
+    argv = [sys.executable, "-m", "lab.mirror_server", str(plan.SERVICES_ADDRESS), str(plan.MIRROR_PORT), lab.mirror]
+    return Daemon(MIRROR, argv, netns=networks.netns(_NETNS))
+
+
+def _registry(lab: LabSpec) -> Daemon:
+    # It keeps manifests in memory only; blobs are served from where they were made.
+    argv = [lab.crane, "registry", "serve", f"--address={plan.REGISTRY}", f"--disk={lab.images}"]
+    return Daemon(REGISTRY, argv, netns=networks.netns(_NETNS), folder=Path("/"))
+
+
+def _answers(port: int) -> bool:
+    try:
+        with socket.create_connection((str(plan.SERVICES_ADDRESS), port), 1):
+            return True
+    except OSError:
+        return False

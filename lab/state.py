@@ -1,0 +1,123 @@
+"""What a lab remembers between commands: a folder of small JSON files, and whose lab it is.
+
+Only one lab fits on a machine, since its address ranges are the machine's. Its folder is
+``$MENAGERIE_LAB_STATE`` or ``/var/lib/menagerie-lab``, with one folder a lab below it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab import cgroups
+from lab.errors import ForeignLabError
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+_OWNER = "owner.json"
+
+
+def root() -> Path:
+    """The folder of all labs of this machine."""
+    return Path(os.environ.get("MENAGERIE_LAB_STATE", "/var/lib/menagerie-lab"))
+
+
+def lab_id(checkout: Path = CHECKOUT) -> str:
+    """Short name of a checkout's lab: six hex digits of its path's hash."""
+    return hashlib.sha256(str(checkout).encode()).hexdigest()[:6]
+
+
+def folder(*parts: str, lab: str | None = None) -> Path:
+    """A path in the lab's own folder; nothing is made."""
+    return root().joinpath(lab or lab_id(), *parts)
+
+
+def write(path: Path, content: Any, mode: int = 0o644) -> None:
+    """Replace a JSON file in one step, its folders made first."""
+    write_text(path, json.dumps(content, indent=2, sort_keys=True) + "\n", mode)
+
+
+def write_text(path: Path, text: str, mode: int = 0o644) -> None:
+    """Replace a text file in one step, its folders made first. It never has a wider mode."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    temporary.replace(path)
+
+
+def read(path: Path) -> Any:
+    """Content of a JSON file, None when there is none or it is cut short."""
+    try:
+        return json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError, json.JSONDecodeError):
+        return None
+
+
+@contextmanager
+def locked() -> Iterator[None]:
+    """Hold the machine's lab lock; the kernel drops it when the holder dies."""
+    root().mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(root() / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose lab it is. boot: the kernel's boot id when it was made."""
+
+    lab: str
+    checkout: str
+    cluster: str
+    boot: str
+
+
+def claim(cluster: str) -> Owner:
+    """Write down that this checkout's lab is on the machine."""
+    owner = Owner(lab_id(), str(CHECKOUT), cluster, boot_id())
+    write(folder(_OWNER), owner.__dict__)
+    return owner
+
+
+def owner(lab: str) -> Owner | None:
+    """Whose lab it is, None when that was lost."""
+    content = read(folder(_OWNER, lab=lab))
+    return Owner(**content) if content else None
+
+
+def boot_id() -> str:
+    """Changes with every start of the machine."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def is_live(lab: str) -> bool:
+    """Whether any process of the lab runs."""
+    return bool(cgroups.members(f"{cgroups.ROOT}/{lab}"))
+
+
+def refuse_foreign() -> None:
+    """Raise ForeignLabError when a live lab of another checkout is here.
+
+    A lab whose checkout no longer exists belongs to nobody: nothing else could bring it down.
+    """
+    for lab in cgroups.groups():
+        if lab == lab_id() or not is_live(lab):
+            continue
+        found = owner(lab)
+        if found is None or Path(found.checkout).is_dir():
+            whose = f"of the checkout {found.checkout}" if found else f"with the id {lab}"
+            raise ForeignLabError(
+                f"a lab {whose} is running on this machine, and one machine holds one lab; "
+                "run `make lab-down` there first"
+            )

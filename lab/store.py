@@ -1,0 +1,85 @@
+"""The secret store of the lab's cloud hosts: who asks is known by the address that asks.
+
+The policy (who may read what, and the values) is kept in a tmpfs that only root reads. The server
+reads it anew when it has changed, so an update never interrupts it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from lab import mounts, networks, plan, processes, state
+from lab.networks import Cable
+from lab.plan import LabSpec
+from lab.processes import Daemon
+
+NAME = "store"
+
+Policy = Mapping[str, Mapping[str, str]]
+"""Host address (on the cluster's nodes network) -> secret name -> value."""
+
+
+def put(policy: Policy, lab: LabSpec) -> None:
+    """Give each host its own list, in place of every earlier list, and have the store serve it."""
+    by_asker = {str(plan.store_address(lab.nodes, host)): dict(values) for host, values in policy.items()}
+    mounts.private_memory(_folder())
+    state.write(_policy_file(), by_asker, 0o600)
+    ensure(lab)
+
+
+def ensure(lab: LabSpec) -> None:
+    """Have the store run; without a policy it gives nobody anything."""
+    mounts.private_memory(_folder())
+    if networks.netns(NAME) not in networks.names():
+        networks.plug_in(NAME, (Cable(plan.STORE, str(plan.STORE_ADDRESS)),), lab)
+    argv = [sys.executable, "-m", "lab.store_server", str(plan.STORE_ADDRESS), "80", str(_policy_file())]
+    processes.ensure(Daemon(NAME, argv, netns=networks.netns(NAME)), _answers)
+
+
+def read(lab: LabSpec) -> str | None:
+    """Fingerprint of the policy that is being served, None when the store or its policy is gone."""
+    content = state.read(_policy_file())
+    if content is None or not processes.is_running(NAME):
+        return None
+    return _digest(content)
+
+
+def fingerprint(policy: Policy, lab: LabSpec) -> str:
+    """What `read` answers once `policy` has been put."""
+    return _digest({str(plan.store_address(lab.nodes, host)): dict(values) for host, values in policy.items()})
+
+
+def delete() -> None:
+    """Forget the policy; the store runs on and gives nobody anything."""
+    _policy_file().unlink(missing_ok=True)
+
+
+def _digest(by_asker: Mapping[str, Mapping[str, str]]) -> str:
+    return hashlib.sha256(json.dumps(by_asker, sort_keys=True).encode()).hexdigest()
+
+
+def _folder() -> Path:
+    return state.folder("secrets")
+
+
+def _policy_file() -> Path:
+    return _folder() / "policy.json"
+
+
+def _answers() -> bool:
+    # The store's network has no route from here: its listening socket is what can be seen.
+    pids = processes.pids(NAME)
+    return any(_listens(Path(f"/proc/{pid}/net/tcp"), plan.STORE_ADDRESS, 80) for pid in pids)
+
+
+def _listens(table: Path, address: object, port: int) -> bool:
+    packed = socket.inet_aton(str(address))[::-1].hex().upper()
+    try:
+        return f"{packed}:{port:04X} 00000000:0000 0A" in table.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

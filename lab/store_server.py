@@ -1,0 +1,65 @@
+"""The secret store's server: ``python -m lab.store_server ADDRESS PORT POLICY_FILE``.
+
+``GET /v1/secrets/NAME`` answers 200 with the value, 403 when the name is not on the asker's list and
+503 when there is no policy yet, so that a host that starts early asks again. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote
+
+_PREFIX = "/v1/secrets/"
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, address: tuple[str, int], policy: Path) -> None:
+        self._policy = policy
+        super().__init__(address, _Handler)
+
+    def answer(self, asker: str, name: str) -> tuple[int, str]:
+        """Status and body for one request."""
+        try:
+            lists = json.loads(self._policy.read_text())
+        except FileNotFoundError:
+            return 503, "the store has no policy yet; ask again\n"
+        own = lists.get(asker, {})
+        if name not in own:
+            return 403, f"{name} is not on the list of {asker}\n"
+        return 200, str(own[name])
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = 10
+    server: _Server
+
+    def do_GET(self) -> None:
+        asker = str(self.client_address[0])
+        if not self.path.startswith(_PREFIX):
+            self._send(404, f"secrets are at {_PREFIX}NAME\n")
+            return
+        self._send(*self.server.answer(asker, unquote(self.path.removeprefix(_PREFIX))))
+
+    def _send(self, status: int, text: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def make(address: str, port: int, policy: Path) -> _Server:
+    """A server that listens already; port 0 chooses a free one."""
+    return _Server((address, port), policy)
+
+
+if __name__ == "__main__":
+    make(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])).serve_forever()
