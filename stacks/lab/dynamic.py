@@ -1,0 +1,204 @@
+"""The lab's parts as Pulumi resources: thin over `lab/`, whose every operation may be repeated.
+
+A dynamic provider runs in a process of the engine's; its class is pickled by reference, so this
+module stays importable on its own. `read` says "gone" for what is dead: refresh then drops it from
+the state, and the next `up` makes it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import pulumi
+from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
+
+from lab import balancer, hosts, images, site, store, volumes
+from lab.balancer import BalancerSpec
+from lab.hosts import HostSpec
+from lab.plan import LabSpec
+
+Props = dict[str, Any]
+_GONE = ReadResult("", {})
+
+
+def _changed(olds: Props, news: Props) -> list[str]:
+    """Inputs that differ; the engine's own entries begin with two underscores."""
+    return [key for key, value in news.items() if not key.startswith("__") and olds.get(key) != value]
+
+
+class _SiteProvider(ResourceProvider):
+    def create(self, props: Props) -> CreateResult:
+        site.ensure(_lab_spec(props), _publish)
+        return CreateResult("site", _plain(props))
+
+    def read(self, id_: str, props: Props) -> ReadResult:
+        return ReadResult(id_, props) if site.read() else _GONE
+
+    def diff(self, _id: str, _olds: Props, _news: Props) -> DiffResult:
+        changed = _changed(_olds, _news)
+        moved = [key for key in changed if key in ("cluster", "nodes", "endpoint")]
+        return DiffResult(changes=bool(changed), replaces=moved, delete_before_replace=True)
+
+    def update(self, _id: str, _olds: Props, _news: Props) -> UpdateResult:
+        site.ensure(_lab_spec(_news), _publish)
+        return UpdateResult(_plain(_news))
+
+    def delete(self, _id: str, _props: Props) -> None:
+        site.delete()
+
+
+class Site(Resource, module="lab", name="Site"):
+    """Router, networks, image registry, artefact mirror."""
+
+    def __init__(self, name: str, spec: LabSpec, opts: pulumi.ResourceOptions) -> None:
+        props = asdict(spec) | {"endpoint_ports": list(spec.endpoint_ports)}
+        super().__init__(_SiteProvider(), name, props, opts)
+
+
+class _VolumeProvider(ResourceProvider):
+    def create(self, props: Props) -> CreateResult:
+        volumes.ensure(props["volume"])
+        return CreateResult(props["volume"], _plain(props))
+
+    def read(self, id_: str, props: Props) -> ReadResult:
+        return ReadResult(id_, props) if volumes.read(id_) else _GONE
+
+    def diff(self, _id: str, _olds: Props, _news: Props) -> DiffResult:
+        changed = _changed(_olds, _news)
+        return DiffResult(changes=bool(changed), replaces=changed, delete_before_replace=True)
+
+    def delete(self, _id: str, _props: Props) -> None:
+        volumes.delete(_id)
+
+
+class Volume(Resource, module="lab", name="Volume"):
+    """A disk that outlives the host it is plugged into."""
+
+    volume: pulumi.Output[str]
+
+    def __init__(self, name: str, opts: pulumi.ResourceOptions) -> None:
+        super().__init__(_VolumeProvider(), name, {"volume": name}, opts)
+
+
+class _HostProvider(ResourceProvider):
+    def create(self, props: Props) -> CreateResult:
+        hosts.create(_host_spec(props), site.spec())
+        return CreateResult(props["host"], _plain(props))
+
+    def read(self, id_: str, props: Props) -> ReadResult:
+        return ReadResult(id_, props) if hosts.read(id_) else _GONE
+
+    def diff(self, _id: str, _olds: Props, _news: Props) -> DiffResult:
+        changed = _changed(_olds, _news)
+        return DiffResult(changes=bool(changed), replaces=changed, delete_before_replace=True)
+
+    def delete(self, _id: str, _props: Props) -> None:
+        hosts.delete(_id)
+
+
+class Host(Resource, module="lab", name="Host"):
+    """A machine. Every change of it, its user data's too, is a new machine under the old name and address.
+
+    image: the root file system it starts from.
+    """
+
+    def __init__(self, spec: HostSpec, image: str, opts: pulumi.ResourceOptions, **secret: pulumi.Input[Any]) -> None:
+        fields = asdict(spec)
+        props = {**fields, "host": fields.pop("name"), "image": image, **secret}
+        props["authorized_keys"] = secret.get("authorized_keys", list(spec.authorized_keys))
+        del props["name"]
+        super().__init__(_HostProvider(), spec.name, props, opts)
+
+
+class _StoreProvider(ResourceProvider):
+    def create(self, props: Props) -> CreateResult:
+        store.put(props["policy"], site.spec())
+        return CreateResult("secrets", _plain(props))
+
+    def read(self, id_: str, props: Props) -> ReadResult:
+        spec = site.spec_or_none()
+        held = spec is not None and store.read(spec) == store.fingerprint(props["policy"], spec)
+        return ReadResult(id_, props) if held else _GONE
+
+    def diff(self, _id: str, _olds: Props, _news: Props) -> DiffResult:
+        return DiffResult(changes=bool(_changed(_olds, _news)))
+
+    def update(self, _id: str, _olds: Props, _news: Props) -> UpdateResult:
+        store.put(_news["policy"], site.spec())
+        return UpdateResult(_plain(_news))
+
+    def delete(self, _id: str, _props: Props) -> None:
+        store.delete()
+
+
+class SecretStore(Resource, module="lab", name="SecretStore"):
+    """Who may read what: host address -> secret name -> value."""
+
+    def __init__(
+        self, name: str, policy: Mapping[str, Mapping[str, pulumi.Output[str]]], opts: pulumi.ResourceOptions
+    ) -> None:
+        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(additional_secret_outputs=["policy"]))
+        super().__init__(_StoreProvider(), name, {"policy": pulumi.Output.secret(policy)}, opts)
+
+
+class _BalancerProvider(ResourceProvider):
+    def create(self, props: Props) -> CreateResult:
+        balancer.ensure(_balancer_spec(props), site.spec())
+        return CreateResult("balancer", _plain(props))
+
+    def read(self, id_: str, props: Props) -> ReadResult:
+        return ReadResult(id_, props) if balancer.read() == balancer.fingerprint(_balancer_spec(props)) else _GONE
+
+    def diff(self, _id: str, _olds: Props, _news: Props) -> DiffResult:
+        return DiffResult(changes=bool(_changed(_olds, _news)))
+
+    def update(self, _id: str, _olds: Props, _news: Props) -> UpdateResult:
+        balancer.ensure(_balancer_spec(_news), site.spec())
+        return UpdateResult(_plain(_news))
+
+    def delete(self, _id: str, _props: Props) -> None:
+        balancer.delete()
+
+
+class LoadBalancer(Resource, module="lab", name="LoadBalancer"):
+    """haproxy in front of the API servers. backends: host name -> address."""
+
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        backends: Mapping[str, str],
+        ca_pem: pulumi.Output[str],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        props = {"address": address, "backends": dict(backends), "ca_pem": ca_pem}
+        super().__init__(_BalancerProvider(), name, props, opts)
+
+
+def _publish(registry: str) -> None:
+    images.publish(images.build_images(), registry)
+
+
+def _plain(props: Props) -> Props:
+    return {key: value for key, value in props.items() if not key.startswith("__")}
+
+
+def _lab_spec(props: Props) -> LabSpec:
+    """The engine's numbers are floating point."""
+    fields = _plain(props)
+    fields["endpoint_ports"] = tuple(int(port) for port in fields["endpoint_ports"])
+    return LabSpec(**fields | {"rack_mtu": int(fields["rack_mtu"])})
+
+
+def _host_spec(props: Props) -> HostSpec:
+    fields = _plain(props)
+    del fields["image"]
+    fields["name"] = fields.pop("host")
+    fields["authorized_keys"] = tuple(fields["authorized_keys"])
+    return HostSpec(**fields | {"memory_bytes": int(fields["memory_bytes"])})
+
+
+def _balancer_spec(props: Props) -> BalancerSpec:
+    return BalancerSpec(str(props["address"]), dict(props["backends"]), str(props["ca_pem"]))

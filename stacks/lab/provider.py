@@ -1,0 +1,96 @@
+"""The lab as a provider: the same five rooms as every cloud, on this machine."""
+
+from __future__ import annotations
+
+import pulumi
+
+import control_plane
+from cluster.artefacts import ArtefactSource
+from cluster.files import HostConfig
+from cluster.spec import Cluster
+from etcd.members import data_dir, members
+from etcd.render import host_configs
+from lab import plan
+from lab.hosts import HostSpec
+from lab.prepare import lab_spec, prepare
+from network.addresses import ROLES, AddressPlan
+from stacks.lab.dynamic import Host, LoadBalancer, SecretStore, Site, Volume
+from stacks.lab.ssh import SshKey
+from stacks.pki import Pki
+from userdata import LabStore, cloud_init, render
+
+cloud_init.LIMIT_BYTES = 10**6
+
+
+class LabProvider:
+    """See `stacks.provider.Provider`. Needs what `lab.prepare` makes, and makes it if it is missing."""
+
+    def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
+        self._cluster = cluster
+        self._plan = plan
+        self._prepared = prepare()
+        self._lab = lab_spec(cluster, self._prepared)
+
+    def network(self) -> None:
+        self._site = Site("site", self._lab, pulumi.ResourceOptions())
+
+    def secrets(self, pki: Pki) -> None:
+        self._pki = pki
+        policy = {str(host.address): pki.for_api_server() for host in self._plan.api_servers}
+        for role in ROLES:
+            for member in members(self._cluster, role, self._plan):
+                policy.setdefault(str(member.address), {}).update(pki.for_member(member.name))
+        self._store = SecretStore("secrets", policy, self._on(self._site))
+
+    def etcd(self) -> None:
+        configs = host_configs(self._cluster, self._plan, self.artefacts())
+        disks: dict[str, dict[str, Volume]] = {}
+        for role in ROLES:
+            for member in members(self._cluster, role, self._plan):
+                volume = Volume(member.name, self._on(self._site))
+                disks.setdefault(member.host, {})[data_dir(self._cluster, role)] = volume
+        for host in {host for role in ROLES for host in self._plan.etcd[role]}:
+            self._cloud_host(host.name, str(host.address), configs[host.name], disks[host.name])
+
+    def control_plane(self) -> None:
+        config = control_plane.host_config(self._cluster, self._plan, self.artefacts())
+        for host in self._plan.api_servers:
+            self._cloud_host(host.name, str(host.address), config, {})
+        self._balancer = LoadBalancer(
+            "load-balancer",
+            str(self._plan.endpoint),
+            {host.name: str(host.address) for host in self._plan.api_servers},
+            self._pki.kubernetes.certificate,
+            self._on(self._site),
+        )
+
+    def workers(self) -> None:
+        self._ssh = SshKey("operator-ssh", pulumi.ResourceOptions(parent=self._pki))
+        self._host_keys = {}
+        for _, host in self._cluster.host_list():
+            key = SshKey(f"{host.name}-ssh", pulumi.ResourceOptions(parent=self._pki))
+            self._host_keys[host.name] = key
+            spec = HostSpec(host.name, "onprem", plan.rack(host.rack), str(host.address))
+            own = {"authorized_keys": [self._ssh.public_key], "host_key": key.private_key}
+            Host(spec, self._lab.image, self._on(self._site), **own)
+
+    def artefacts(self) -> ArtefactSource:
+        return ArtefactSource(plan.MIRROR_URL, self._prepared.mirror.sha256, plan.REGISTRY)
+
+    def facts(self) -> pulumi.Output[dict[str, str]]:
+        status = f"http://{self._plan.endpoint}:{plan.STATUS_PORT}/;csv"
+        keys = {f"ssh_host_key/{name}": key.public_key for name, key in self._host_keys.items()}
+        found: pulumi.Output[dict[str, str]] = pulumi.Output.all(
+            load_balancer_status=status, ssh_private_key=self._ssh.private_key, **keys
+        )
+        return found
+
+    def _cloud_host(self, name: str, address: str, config: HostConfig, disks: dict[str, Volume]) -> None:
+        user_data = render(config, self.artefacts(), LabStore(plan.STORE_URL), name)
+        volumes = {mount: f"{volume._name}" for mount, volume in disks.items()}
+        spec = HostSpec(name, "cloud", plan.CLOUD, address, user_data, volumes)
+        Host(spec, self._lab.image, self._on(self._store, *disks.values()))
+
+    @staticmethod
+    def _on(*resources: pulumi.Resource) -> pulumi.ResourceOptions:
+        return pulumi.ResourceOptions(depends_on=list(resources))

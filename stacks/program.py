@@ -1,0 +1,105 @@
+"""The Pulumi program of one cluster; reads as its table of contents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pulumi
+
+from cluster.load import find_cluster, load_cluster
+from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput, SshOutput
+from cluster.spec import Cloud, Cluster
+from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from etcd.members import members
+from network import addresses
+from network.addresses import ROLES, AddressPlan, HostAddress
+from stacks.pki import Pki
+from stacks.provider import Provider
+
+_ROOT = Path(__file__).resolve().parent.parent
+_HOST_KEY = "ssh_host_key/"
+
+
+def main() -> None:
+    """Entry of the ordinary Pulumi CLI: the stack's name is the cluster's."""
+    declare(load_cluster(find_cluster(pulumi.get_stack(), _ROOT)))
+
+
+def declare(cluster: Cluster) -> None:
+    """Declare every resource of `cluster` and export ``outputs`` (see `ClusterOutputs`)."""
+    plan = addresses.plan(cluster)
+    pki = Pki(cluster, plan)
+    provider = provider_of(cluster, plan)
+    provider.network()
+    provider.secrets(pki)
+    provider.etcd()
+    provider.control_plane()
+    provider.workers()
+    _export(cluster, plan, pki, provider)
+
+
+def provider_of(cluster: Cluster, plan: AddressPlan) -> Provider:
+    """The provider of the cluster's cloud; the others are not even imported."""
+    cloud = cluster.spec.control_plane.cloud
+    if cloud is Cloud.LAB:
+        from stacks.lab.provider import LabProvider
+
+        return LabProvider(cluster, plan)
+    raise NotImplementedError(f"control_plane.cloud {cloud.value} has no stack yet; lab is the only one")
+
+
+def _export(cluster: Cluster, plan: AddressPlan, pki: Pki, provider: Provider) -> None:
+    public = {
+        "kubernetes": pki.kubernetes.certificate,
+        **{f"etcd-{role}": authority.certificate for role, authority in pki.etcd.items()},
+    }
+
+    def gather(values: Mapping[str, Mapping[str, str]]) -> str:
+        return _outputs(cluster, plan, provider, values["certificates"], values["facts"]).model_dump_json()
+
+    facts = provider.facts()
+    gathered = pulumi.Output.all(certificates=pulumi.Output.all(**public), facts=facts)
+    # The facts hold one secret, which is left out of what is gathered.
+    pulumi.export("outputs", pulumi.Output.unsecret(gathered.apply(gather)))
+    pulumi.export("ssh_private_key", pulumi.Output.secret(facts.apply(lambda f: f.get("ssh_private_key", ""))))
+    pulumi.export("operator_certificate", pki.admin.certificate)
+    pulumi.export("operator_key", pulumi.Output.secret(pki.admin.private_key))
+    pulumi.export("operator_etcd_certificate", pki.admin_etcd.certificate)
+    pulumi.export("operator_etcd_key", pulumi.Output.secret(pki.admin_etcd.private_key))
+
+
+def _outputs(
+    cluster: Cluster,
+    plan: AddressPlan,
+    provider: Provider,
+    certificates: Mapping[str, str],
+    facts: Mapping[str, str],
+) -> ClusterOutputs:
+    source = provider.artefacts()
+    return ClusterOutputs(
+        cluster=cluster.name,
+        endpoint=f"{plan.endpoint}:{API_PORT}",
+        konnectivity=f"{plan.endpoint}:{KONNECTIVITY_PORT}",
+        ca_pem=certificates["kubernetes"],
+        api_servers=_hosts(plan.api_servers),
+        etcds={
+            role: EtcdOutput(
+                members=_hosts(plan.etcd[role]),
+                client_port=members(cluster, role, plan)[0].client_port,
+                ca_pem=certificates[f"etcd-{role}"],
+            )
+            for role in ROLES
+        },
+        artefacts=ArtefactOutput(mirror=source.mirror, sha256=dict(source.sha256), registry=source.registry),
+        ssh=SshOutput(
+            known_hosts={
+                name.removeprefix(_HOST_KEY): line for name, line in facts.items() if name.startswith(_HOST_KEY)
+            }
+        ),
+        load_balancer_status=facts.get("load_balancer_status"),
+    )
+
+
+def _hosts(addresses_: tuple[HostAddress, ...]) -> tuple[HostOutput, ...]:
+    return tuple(HostOutput(name=h.name, address=str(h.address), zone=h.zone) for h in addresses_)

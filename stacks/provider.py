@@ -1,0 +1,36 @@
+"""What every place that can hold a control plane must offer: the clouds and the lab alike."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pulumi
+
+from cluster.artefacts import ArtefactSource
+from stacks.pki import Pki
+
+
+class Provider(Protocol):
+    """Builds one cluster's cloud side. Each method is called once, in this order."""
+
+    def network(self) -> None:
+        """Networks, routes and firewalls, up to where hosts can be plugged in."""
+
+    def secrets(self, pki: Pki) -> None:
+        """A store from which each host may read its own secrets and nobody else's."""
+
+    def etcd(self) -> None:
+        """Members of every etcd of the cluster, each with a disk that outlives its host."""
+
+    def control_plane(self) -> None:
+        """API-server hosts and the load balancer in front of them."""
+
+    def workers(self) -> None:
+        """Workers in the region, and machines of sites that the provider itself makes."""
+
+    def artefacts(self) -> ArtefactSource:
+        """Where hosts download programs and images."""
+
+    def facts(self) -> pulumi.Output[dict[str, str]]:
+        """What only the provider knows for `ClusterOutputs`: ``load_balancer_status`` and
+        ``ssh_host_key/<host>`` entries, and the secret ``ssh_private_key`` where it made one."""
