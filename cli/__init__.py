@@ -1,0 +1,1 @@
+"""The command `menagerie`: thin; what it does lives in the other rooms."""

@@ -1,0 +1,1 @@
+"""Verbs on a cluster: build it, look at it, prove that it works."""

@@ -1,0 +1,118 @@
+"""How an operator reaches a cluster: the stack's outputs, a kubeconfig, an API client."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client, config
+from ruamel.yaml import YAML
+
+from cluster.outputs import ClusterOutputs
+
+ROOT = Path(__file__).resolve().parent.parent
+STATE = ROOT / ".menagerie"
+"""State of the clusters that this checkout keeps on this machine. Ignored by git."""
+
+API_TIMEOUT_S = 10
+
+
+class NotBuiltError(Exception):
+    """The cluster has no outputs yet."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """What an operator needs to act on a cluster.
+
+    certificate, key: the operator's client certificate for the API, PEM.
+    etcd_certificate, etcd_key: the operator's client certificate for the etcds, PEM.
+    ssh_private_key: OpenSSH text where the provider made the machines, otherwise "".
+    """
+
+    outputs: ClusterOutputs
+    certificate: str
+    key: str
+    etcd_certificate: str
+    etcd_key: str
+    ssh_private_key: str
+
+    @classmethod
+    def from_stack(cls, cluster: str, outputs: dict[str, object]) -> Access:
+        """From the stack's outputs. NotBuiltError when there are none."""
+        if "outputs" not in outputs:
+            raise NotBuiltError(f"{cluster} has not been built; run: menagerie up {cluster}")
+        return cls(
+            ClusterOutputs.model_validate_json(str(outputs["outputs"])),
+            str(outputs["operator_certificate"]),
+            str(outputs["operator_key"]),
+            str(outputs["operator_etcd_certificate"]),
+            str(outputs["operator_etcd_key"]),
+            str(outputs.get("ssh_private_key", "")),
+        )
+
+    def kubeconfig(self) -> dict[str, Any]:
+        """A kubeconfig with everything inline."""
+        name = self.outputs.cluster
+        user = {"client-certificate-data": _base64(self.certificate), "client-key-data": _base64(self.key)}
+        server = f"https://{self.outputs.endpoint}"
+        return {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": name,
+                    "cluster": {"server": server, "certificate-authority-data": _base64(self.outputs.ca_pem)},
+                }
+            ],
+            "users": [{"name": f"{name}-operator", "user": user}],
+            "contexts": [{"name": name, "context": {"cluster": name, "user": f"{name}-operator"}}],
+            "current-context": name,
+        }
+
+    def api(self) -> client.ApiClient:
+        """A client of the cluster's API. One per thread."""
+        return config.new_client_from_config_dict(self.kubeconfig())
+
+    def write_kubeconfig(self) -> Path:
+        """Write the kubeconfig where only its owner reads it; in memory, where the machine has /run."""
+        path = runtime_dir(self.outputs.cluster) / "kubeconfig"
+        temporary = path.with_suffix(".new")
+        temporary.touch(mode=0o600)
+        with temporary.open("w") as file:
+            YAML().dump(self.kubeconfig(), file)
+        temporary.replace(path)
+        return path
+
+    @contextmanager
+    def ssh_key_file(self) -> Iterator[Path | None]:
+        """The provider's SSH key as a file for the length of a block, None where the operator's own is used."""
+        if not self.ssh_private_key:
+            yield None
+            return
+        path = runtime_dir(self.outputs.cluster) / f"ssh-{os.getpid()}"
+        path.touch(mode=0o600)
+        try:
+            path.write_text(self.ssh_private_key)
+            yield path
+        finally:
+            path.unlink()
+
+
+def runtime_dir(cluster: str) -> Path:
+    """Folder for short-lived files of one cluster of this checkout, mode 0700."""
+    base = Path(os.environ.get("XDG_RUNTIME_DIR") or "/run")
+    checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
+    path = base / "menagerie" / checkout / cluster
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return path
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

@@ -1,0 +1,149 @@
+"""From a spec to a running cluster and back: `up`, `preview`, `destroy`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cluster.spec import Cloud, Cluster
+from inventories.build import Inventory, JoinMaterial, build
+from inventories.report import Progress, RunReport
+from inventories.run import run
+from inventories.variables import declared, read_variables
+from operations import grounds
+from operations.access import ROOT, STATE, Access, NotBuiltError, runtime_dir
+from operations.stack import has_stack, open_stack
+from operations.tokens import join_token
+from operations.waiting import Report, api_missing, nodes_missing, wait_until
+from stacks.automation import Summary
+from stacks.events import describe
+
+API_TIMEOUT_S = 180
+NODES_TIMEOUT_S = 180
+INVENTORIES = ROOT / "inventories"
+
+
+class WorkersError(Exception):
+    """Some workers could not be configured; `unreachable` tells whether that is all that went wrong."""
+
+    def __init__(self, report: RunReport) -> None:
+        self.unreachable = bool(report.unreachable) and not report.failed
+        done = sum(host.succeeded for host in report.hosts.values())
+        lines = [f"{done} of {len(report.hosts)} hosts done"]
+        lines += [f"{f.host}: {f.role}: {f.task}: {f.message}" for f in report.failures]
+        super().__init__(
+            "\n  ".join(lines) + "\nRun the same command again when they are mended; it goes on from here."
+        )
+
+
+class Steps(Protocol):
+    """Who is told how the work goes: see `cli.output.Steps`."""
+
+    def step(self, name: str) -> AbstractContextManager[None]: ...
+
+    def detail(self, text: str) -> None: ...
+
+
+STEPS = ("machine and programs", "cloud side", "API server", "workers", "nodes Ready")
+PREVIEW_STEPS = ("cloud side", "workers")
+DESTROY_STEPS = ("cloud side", "what is left")
+
+
+@dataclass(frozen=True)
+class Built:
+    """What a run of `up` or `preview` changed, or would change."""
+
+    stack: Summary
+    workers: RunReport | None
+    access: Access | None = field(repr=False)
+
+    @property
+    def changed(self) -> int:
+        """Resources of the stack plus tasks on workers."""
+        return self.stack.changed + (self.workers.changed if self.workers else 0)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "changed": self.changed,
+            "stack": {"changes": self.stack.changes, "seconds": self.stack.seconds},
+            "workers": self.workers.to_json() if self.workers else None,
+        }
+
+
+def up(cluster: Cluster, steps: Steps) -> Built:
+    """Bring the cluster to its spec. Every step may be run again; a second run changes nothing."""
+    with steps.step(STEPS[0]):
+        _prepare(cluster, steps.detail)
+    with steps.step(STEPS[1]):
+        stack = open_stack(cluster, steps.detail)
+        summary = stack.up(on_event=describe(steps.detail))
+        access = Access.from_stack(cluster.name, stack.outputs())
+    api = access.api()
+    with steps.step(STEPS[2]):
+        wait_until(lambda: api_missing(api), API_TIMEOUT_S, steps.detail)
+    with steps.step(STEPS[3]), join_token(api) as token:
+        workers = _configure(cluster, access, token, steps, check=False)
+        if not workers.succeeded:
+            raise WorkersError(workers)
+    with steps.step(STEPS[4]):
+        expected = frozenset(host.name for _, host in cluster.host_list())
+        wait_until(lambda: nodes_missing(api, expected), NODES_TIMEOUT_S, steps.detail)
+    return Built(summary, workers, access)
+
+
+def preview(cluster: Cluster, steps: Steps) -> Built:
+    """What `up` would change. Workers are looked at only where there are some to look at."""
+    with steps.step(PREVIEW_STEPS[0]):
+        stack = open_stack(cluster, steps.detail)
+        summary = stack.preview(on_event=describe(steps.detail))
+    with steps.step(PREVIEW_STEPS[1]):
+        try:
+            access = Access.from_stack(cluster.name, stack.outputs())
+        except NotBuiltError:
+            return Built(summary, None, None)
+        workers = _configure(cluster, access, None, steps, check=True)
+    return Built(summary, workers, access)
+
+
+def destroy(cluster: Cluster, steps: Steps) -> Summary:
+    """Delete every resource, then what this checkout keeps about the cluster."""
+    summary = Summary({}, 0.0)
+    with steps.step(DESTROY_STEPS[0]):
+        if has_stack(cluster):
+            summary = open_stack(cluster, steps.detail).destroy(on_event=describe(steps.detail))
+    with steps.step(DESTROY_STEPS[1]):
+        if cluster.spec.control_plane.cloud is Cloud.LAB:
+            grounds.clean(steps.detail)
+        shutil.rmtree(STATE / cluster.name, ignore_errors=True)
+        shutil.rmtree(runtime_dir(cluster.name), ignore_errors=True)
+    return summary
+
+
+def _prepare(cluster: Cluster, report: Report) -> None:
+    if cluster.spec.control_plane.cloud is Cloud.LAB:
+        grounds.prepare(cluster, report)
+
+
+def _configure(cluster: Cluster, access: Access, token: str | None, steps: Steps, *, check: bool) -> RunReport:
+    outputs = access.outputs
+    join = JoinMaterial(token, outputs.endpoint) if token else None
+    known = frozenset[str]().union(*declared(ROOT).values())
+    variables = read_variables(INVENTORIES / cluster.name, build(cluster, outputs).groups, known)
+    inventory = build(cluster, outputs, join, variables)
+    with access.ssh_key_file() as key:
+        return run(inventory, check=check, private_key=key, on_progress=_teller(inventory, steps.detail))
+
+
+def _teller(inventory: Inventory, report: Report) -> Callable[[Progress], None]:
+    """Tells of each task that ends, with how many tasks are left on all hosts together."""
+    numbers: dict[str, int] = {}
+
+    def tell(progress: Progress) -> None:
+        numbers[progress.host] = progress.number
+        done, total = sum(numbers.values()), progress.total * len(inventory.hosts)
+        report(f"{progress.host}: {progress.task} ({done} of about {total} tasks)")
+
+    return tell

@@ -1,0 +1,76 @@
+"""The lab as the ground that proofs stand on: what only the owner of the machines can do."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+
+from cluster.spec import Cloud, Cluster
+from lab import clean as lab_clean
+from lab import hosts, networks, plan, preflight
+from lab.prepare import lab_spec
+from lab.prepare import prepare as prepare_lab
+from operations.access import ROOT
+from operations.verify.proof import Grounds, Traffic
+from operations.waiting import Report
+
+
+def of(cluster: Cluster, repair: Callable[[], None]) -> Grounds | None:
+    """The grounds of a cluster whose machines may be broken, None for every other. `repair` runs `up`."""
+    return LabGrounds(cluster, repair) if cluster.spec.control_plane.cloud is Cloud.LAB else None
+
+
+def prepare(cluster: Cluster, report: Report) -> None:
+    """Have everything in the cache that the lab is made from, after checking the machine."""
+    preflight.check(lab_spec(cluster))
+    prepare_lab(report)
+
+
+def clean(report: Report) -> None:
+    """Remove whatever this checkout's lab left, also after its records were lost."""
+    report("removing what is left of the lab")
+    lab_clean.everything()
+
+
+class LabGrounds:
+    """See `operations.verify.proof.Grounds`."""
+
+    def __init__(self, cluster: Cluster, repair: Callable[[], None]) -> None:
+        self._cluster = cluster
+        self.repair = repair
+
+    def kill(self, host: str) -> None:
+        hosts.kill(host)
+
+    def stop_unit(self, host: str, unit: str) -> None:
+        hosts.run(host, ["systemctl", "stop", unit])
+
+    def start_unit(self, host: str, unit: str) -> None:
+        hosts.run(host, ["systemctl", "start", "--no-block", unit])
+
+    def reaches(self, host: str, address: str) -> bool:
+        return hosts.run(host, ["ping", "-c", "1", "-W", "1", address]).returncode == 0
+
+    def traffic(self, host: str, while_doing: Callable[[], None]) -> Traffic:
+        network = self._cluster.spec.network
+        state = hosts.read(host)
+        if state is None:
+            raise LookupError(f"{host} does not run")
+        netns = f"--net=/run/netns/{networks.netns('router')}"
+        watch = [plan.port(host, state.segment), str(network.pods), str(network.flannel.port)]
+        process = subprocess.Popen(
+            ["nsenter", netns, sys.executable, "-m", "lab.capture", *watch],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        try:
+            while_doing()
+        finally:
+            told, _ = process.communicate()
+        return Traffic(**json.loads(told))

@@ -1,0 +1,97 @@
+"""What a proof is, and what it may use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+from cluster.spec import Cluster
+from operations.access import Access
+from operations.verify.workload import Workload
+from operations.waiting import Report
+
+
+class FailedProofError(Exception):
+    """What was claimed does not hold; the text says what was seen."""
+
+
+class RepairError(Exception):
+    """`up` could not repair what a proof broke; the text is its own."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Packets seen on one host's cable while something happened."""
+
+    encapsulated: int
+    plain: int
+    """Packets straight from pod to pod."""
+
+
+class Grounds(Protocol):
+    """What only the owner of the machines can do: break things, and look at cables.
+
+    The lab offers it. A cloud does not: there the proofs that need it are skipped, and say so.
+    """
+
+    def kill(self, host: str) -> None:
+        """End a host as a power cut does."""
+
+    def stop_unit(self, host: str, unit: str) -> None: ...
+
+    def start_unit(self, host: str, unit: str) -> None: ...
+
+    def reaches(self, host: str, address: str) -> bool:
+        """Whether `host` gets an answer to a ping of `address`."""
+
+    def traffic(self, host: str, while_doing: Callable[[], None]) -> Traffic:
+        """Count packets on the cable of `host` while `while_doing` runs."""
+
+    def repair(self) -> None:
+        """Run `up` again."""
+
+
+@dataclass(frozen=True)
+class Context:
+    cluster: Cluster
+    access: Access
+    workload: Workload
+    grounds: Grounds | None
+    report: Report
+
+    def on_the_grounds(self) -> Grounds:
+        """The grounds, for proofs that are only run where there are some."""
+        if self.grounds is None:
+            raise LookupError("this proof needs a provider whose machines it may break")
+        return self.grounds
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One claim about the cluster. `run` returns what was seen, or raises `FailedProofError`."""
+
+    name: str
+    claim: str
+    run: Callable[[Context], str]
+    needs_grounds: bool = False
+    effect: str = "reads, and runs small pods in a namespace of its own"
+
+
+@dataclass(frozen=True)
+class Result:
+    name: str
+    claim: str
+    outcome: str
+    """proved, failed or skipped."""
+    seen: str
+    seconds: float
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+def demand(holds: bool, seen: str) -> None:
+    """Raise `FailedProofError` with what was seen, unless it holds."""
+    if not holds:
+        raise FailedProofError(seen)

@@ -1,0 +1,60 @@
+"""Waiting for a cluster, with a reason to show while it lasts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import urllib3
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from operations.access import API_TIMEOUT_S
+
+Report = Callable[[str], None]
+
+
+class TimedOutError(Exception):
+    """What was waited for did not come; the text names what was still missing."""
+
+
+def wait_until(missing: Callable[[], str], timeout_s: float, report: Report, every_s: float = 0.5) -> None:
+    """Call `missing` until it returns "", at most `timeout_s`. `report` gets each new reason."""
+    deadline = time.monotonic() + timeout_s
+    last = ""
+    while reason := missing():
+        if reason != last:
+            report(reason)
+            last = reason
+        if time.monotonic() >= deadline:
+            raise TimedOutError(f"gave up after {timeout_s:.0f} s: {reason}")
+        time.sleep(every_s)
+
+
+def api_missing(api: client.ApiClient) -> str:
+    """Why the API can't be used yet, "" when it can: it answers and workers may ask to join."""
+    try:
+        core = client.CoreV1Api(api)
+        core.read_namespaced_config_map("cluster-info", "kube-public", _request_timeout=API_TIMEOUT_S)
+        core.read_namespaced_config_map("kubelet-config", "kube-system", _request_timeout=API_TIMEOUT_S)
+    except ApiException as error:
+        return f"the API server answers {error.status} {error.reason}"
+    except urllib3.exceptions.HTTPError as error:
+        return f"the API server does not answer yet ({type(error).__name__})"
+    return ""
+
+
+def nodes_missing(api: client.ApiClient, expected: frozenset[str]) -> str:
+    """Which of the expected nodes are not Ready, "" when all are."""
+    try:
+        nodes = client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items
+    except (ApiException, urllib3.exceptions.HTTPError) as error:
+        return f"the API server does not answer ({type(error).__name__})"
+    ready = {node.metadata.name for node in nodes if is_ready(node)}
+    waiting = sorted(expected - ready)
+    return f"not Ready yet: {', '.join(waiting[:5])}{' …' if len(waiting) > 5 else ''}" if waiting else ""
+
+
+def is_ready(node: client.V1Node) -> bool:
+    """Whether the node's Ready condition is True."""
+    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions or ())

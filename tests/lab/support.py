@@ -1,0 +1,85 @@
+"""What the tests of the lab use: the command as a user runs it, and what a lab leaves on a machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+MENAGERIE = ROOT / "menagerie"
+
+
+@dataclass(frozen=True)
+class Run:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+def menagerie(*arguments: str, timeout_s: float = 900) -> Run:
+    """Run the command as a user does, without a terminal."""
+    done = subprocess.run(
+        [MENAGERIE, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout_s,
+        stdin=subprocess.DEVNULL,
+    )
+    return Run(done.returncode, done.stdout, done.stderr)
+
+
+def interrupted_up(seconds: float) -> None:
+    """Start `up` and kill it, with all its children, as a lost machine would, after some seconds."""
+    process = subprocess.Popen(
+        [MENAGERIE, "up", "lab", "--yes"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+    process.wait()
+
+
+def traces() -> dict[str, set[str]]:
+    """Everything of a kind that a lab makes and could leave on the machine."""
+    return {
+        "namespaces": _lines("ip", "netns", "list"),
+        "interfaces": {entry.name for entry in Path("/sys/class/net").iterdir()},
+        "routes": _lines("ip", "-4", "route"),
+        "mounts": {line.split(" ")[1] for line in Path("/proc/mounts").read_text().splitlines()},
+        "cgroups": {str(path) for path in Path("/sys/fs/cgroup").glob("*/*") if path.is_dir()},
+        "processes": _processes(),
+        "state": {str(path) for path in (Path("/var/lib"), Path("/run")) for path in path.glob("menagerie*")},
+    }
+
+
+def _lines(*command: str) -> set[str]:
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {line.strip() for line in done.stdout.splitlines()}
+
+
+def _processes() -> set[str]:
+    """Names of processes that a lab or an `up` starts."""
+    wanted = ("systemd-nspawn", "haproxy", "crane", "etcd", "kube", "pulumi", "containerd", "flanneld", "proxy-")
+    found = set()
+    for entry in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            name = entry.read_text().strip()
+        except OSError:
+            continue
+        if name.startswith(wanted):
+            found.add(f"{name} {entry.parent.name}")
+    return found

@@ -1,0 +1,72 @@
+"""A real cluster: brought up, looked at, brought up again."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from kubernetes import client
+
+from cluster.load import find_cluster, load_cluster
+from operations.etcd import EtcdClient
+from operations.stack import access_to
+from tests.lab.support import ROOT, Run, menagerie
+from tools.build import ensure
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
+
+
+def test_an_up_that_was_killed_twice_converges_to_a_cluster_that_is_well(lab: Run) -> None:
+    assert lab.code == 0, lab.err
+    assert lab.json["status"]["ok"], lab.json["status"]
+
+
+def test_a_second_up_changes_nothing(lab: Run) -> None:
+    again = menagerie("up", "lab", "--json")
+    assert again.code == 0, again.err
+    assert set(again.json["stack"]["changes"]) == {"same"}
+    hosts = again.json["workers"]["hosts"]
+    assert len(hosts) == 3
+    assert {name: host["changed"] for name, host in hosts.items()} == dict.fromkeys(hosts, 0)
+    assert again.json["changed"] == 0
+
+
+def test_a_preview_of_a_converged_cluster_finds_nothing(lab: Run) -> None:
+    preview = menagerie("preview", "lab", "--json")
+    assert preview.code == 0, preview.err
+    assert preview.json["changed"] == 0
+
+
+def test_status_is_well_and_names_every_part(lab: Run) -> None:
+    status = menagerie("status", "lab", "--json")
+    assert status.code == 0, status.out + status.err
+    groups = {item["group"] for item in status.json["items"]}
+    assert groups == {"API servers", "etcds", "api", "nodes", "add-ons"}
+
+
+def test_the_kubeconfig_works_with_kubectl_and_only_its_owner_reads_it(lab: Run) -> None:
+    path = Path(menagerie("kubeconfig", "lab").out.strip())
+    assert path.stat().st_mode & 0o777 == 0o600
+    kubectl = _kubectl()
+    nodes = subprocess.run(
+        [kubectl, "--kubeconfig", path, "get", "nodes", "-o", "name"], capture_output=True, text=True, check=True
+    )
+    assert nodes.stdout.split() == ["node/worker-1", "node/worker-2", "node/worker-3"]
+
+
+def test_secrets_are_ciphertext_in_etcd(lab: Run) -> None:
+    access = access_to(load_cluster(find_cluster("lab", ROOT)))
+    core = client.CoreV1Api(access.api())
+    core.create_namespaced_secret("default", {"metadata": {"name": "probe"}, "stringData": {"a": "plain-to-see"}})
+    try:
+        etcd = EtcdClient(access, "main")
+        stored = etcd.read(etcd.etcd.members[0], "/registry/secrets/default/probe")
+    finally:
+        core.delete_namespaced_secret("probe", "default")
+    assert stored.startswith(b"k8s:enc:secretbox:v1:")
+    assert b"plain-to-see" not in stored
+
+
+def _kubectl() -> str:
+    return str(ensure(["kubectl"])["kubectl"])
