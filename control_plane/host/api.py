@@ -1,0 +1,116 @@
+"""A Kubernetes API client of one kubeconfig with embedded credentials, for the standard library."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import re
+import ssl
+import tempfile
+import time
+import urllib.parse
+from pathlib import Path
+from typing import Any, Iterator
+
+
+class ApiError(Exception):
+    """The API refused; `status` is the HTTP code."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(f"HTTP {status}: {message}")
+        self.status = status
+
+
+class Api:
+    """Talks to the server of a kubeconfig that kubeadm wrote: one cluster, one user, all data inside."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        text = kubeconfig.read_text()
+        server = urllib.parse.urlsplit(_field(text, "server"))
+        self.host, self.port = server.hostname or "", server.port or 443
+        self._tls = ssl.create_default_context(cadata=_decoded(text, "certificate-authority-data"))
+        # ssl reads a client certificate from a file only; in memory (/dev/shm or a private /tmp), and gone at once.
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as pem:
+            os.fchmod(pem.fileno(), 0o600)
+            pem.write(_decoded(text, "client-certificate-data") + _decoded(text, "client-key-data"))
+            pem.flush()
+            self._tls.load_cert_chain(pem.name)
+
+    def call(
+        self, method: str, path: str, body: Any | None = None, kind: str = "application/json", timeout_s: float = 30
+    ) -> Any:
+        """The answer's JSON. ApiError where the API refuses, OSError where it can't be reached."""
+        connection = http.client.HTTPSConnection(self.host, self.port, timeout=timeout_s, context=self._tls)
+        try:
+            answer = _send(connection, method, path, body, kind)
+            return json.loads(answer.read() or b"null")
+        finally:
+            connection.close()
+
+    def text(self, path: str) -> str:
+        """The answer as text: health checks."""
+        connection = http.client.HTTPSConnection(self.host, self.port, timeout=10, context=self._tls)
+        try:
+            return _send(connection, "GET", path, None, "").read().decode()
+        finally:
+            connection.close()
+
+    def watch(self, path: str, timeout_s: int) -> Iterator[dict[str, Any]]:
+        """Events of a watch, until the server ends it after `timeout_s`."""
+        connection = http.client.HTTPSConnection(self.host, self.port, timeout=timeout_s + 30, context=self._tls)
+        try:
+            answer = _send(connection, "GET", f"{path}&watch=true&timeoutSeconds={timeout_s}", None, "")
+            for line in answer:
+                yield json.loads(line)
+        finally:
+            connection.close()
+
+    def apply(self, path: str, thing: dict[str, Any], manager: str, force: bool) -> None:
+        """Server-side apply: make the object at `path` hold at least `thing`.
+
+        ApiError with 409 where another manager changed one of its fields and `force` is False.
+        """
+        query = urllib.parse.urlencode({"fieldManager": manager, "force": str(force).lower()})
+        self.call("PATCH", f"{path}?{query}", thing, "application/apply-patch+yaml")
+
+    def wait_until_ready(self, timeout_s: float) -> None:
+        """Wait for /readyz without the etcds of overrides: they are not needed to configure a cluster."""
+        path = "/readyz?exclude=etcd-override-0&exclude=etcd-override-readiness-0"
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                self.text(path)
+                return
+            except (ApiError, OSError, http.client.HTTPException) as error:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"https://{self.host}:{self.port}{path}: {error}") from None
+            time.sleep(0.25)
+
+
+def _send(
+    connection: http.client.HTTPSConnection, method: str, path: str, body: Any | None, kind: str
+) -> http.client.HTTPResponse:
+    data = None if body is None else json.dumps(body).encode()
+    connection.request(method, path, data, {"Content-Type": kind} if data else {})
+    answer = connection.getresponse()
+    if answer.status >= 400:
+        text = answer.read().decode(errors="replace")
+        try:
+            text = json.loads(text)["message"]
+        except (ValueError, KeyError, TypeError):
+            pass
+        raise ApiError(answer.status, f"{method} {path}: {text}")
+    return answer
+
+
+def _field(text: str, name: str) -> str:
+    found = re.search(rf"^\s*{name}: *\"?([^\s\"]+)", text, re.MULTILINE)
+    if not found:
+        raise ValueError(f"the kubeconfig has no {name}")
+    return found[1]
+
+
+def _decoded(text: str, name: str) -> str:
+    return base64.b64decode(_field(text, name)).decode()

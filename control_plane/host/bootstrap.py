@@ -1,0 +1,74 @@
+"""cluster-bootstrap: what the cluster itself must hold before workers join.
+
+Everything is create-or-update, so every boot of every API-server host may run it, two at once too.
+Its credential, with all rights, is made for the minute it takes and lies in memory only.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import sys
+import time
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from .api import Api, ApiError
+from .phases import RUN, kubeadm
+
+MANIFESTS = Path("/etc/kubernetes/menagerie/manifests.json")
+SCRATCH = Path("/run/cluster-bootstrap")
+PHASES = (["upload-config", "all"], ["bootstrap-token"], ["addon", "kube-proxy"])
+TRIES, PAUSE_S = 5, 2.0
+
+
+def phase(words: list[str], kubeconfig: Path) -> None:
+    """One phase of `kubeadm init`. Another host may be at the same one: a lost race is run again."""
+    extra = ["--skip-token-print"] if words == ["bootstrap-token"] else []
+    command = ["init", "phase", *words, "--config", str(RUN / "kubeadm.yaml"), "--kubeconfig", str(kubeconfig), *extra]
+    for left in reversed(range(TRIES)):
+        try:
+            kubeadm(*command)
+            return
+        except RuntimeError:
+            if not left:
+                raise
+        time.sleep(PAUSE_S)
+
+
+def apply(api: Api, item: dict[str, Any]) -> None:
+    """Make one object so; one that gives way to people keeps what they changed."""
+    try:
+        api.apply(item["path"], item["object"], "menagerie", force=item["force"])
+    except ApiError as error:
+        if error.status != HTTPStatus.CONFLICT or item["force"]:
+            raise
+        print(f"left as somebody changed it: {error}", flush=True)
+
+
+def main() -> None:
+    os.environ["HOME"] = str(SCRATCH)
+    kubeadm(
+        "init", "phase", "kubeconfig", "super-admin", "--config", str(RUN / "local.yaml"),
+        "--kubeconfig-dir", str(SCRATCH),
+    )  # fmt: skip
+    kubeconfig = SCRATCH / "super-admin.conf"
+    try:
+        api = Api(kubeconfig)
+        api.wait_until_ready(120)
+        for item in json.loads(MANIFESTS.read_text()):
+            apply(api, item)
+        for words in PHASES:
+            phase(words, kubeconfig)
+            print(" ".join(words) + ": done", flush=True)
+    finally:
+        kubeconfig.unlink()
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (RuntimeError, ApiError, OSError, http.client.HTTPException) as failure:
+        sys.exit(str(failure))

@@ -1,0 +1,105 @@
+"""kubeadm-phases: this host's own certificates and kubeconfigs, before the API server starts.
+
+The authorities' keys come from the secret store; every leaf is made anew at each boot, so none
+grows old and an address that changed is no obstacle. Each kubeconfig names this host's own API
+server: not every cloud's load balancer sends a host's packets back to itself (Azure's does not).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+KUBERNETES = Path("/etc/kubernetes")
+RUN = Path("/run/menagerie")
+SETTINGS = KUBERNETES / "menagerie/host.json"
+TEMPLATE = KUBERNETES / "menagerie/kubeadm.yaml"
+OWN_ADDRESS = "@OWN_ADDRESS@"
+KUBEADM = "/usr/local/bin/kubeadm"
+LEAVES = ("apiserver", "apiserver-kubelet-client", "front-proxy-client")
+COMPONENTS = ("controller-manager", "scheduler")
+USERS = {"konnectivity-server": "system:konnectivity-server", "kubelet-csr-approver": "menagerie:kubelet-csr-approver"}
+
+
+def own_address(links: list[dict[str, Any]], nodes: str, endpoint: str) -> str:
+    """This host's address inside `nodes`, out of `ip -json address`. LookupError where there is none.
+
+    `endpoint` is passed over: Google Cloud's agent gives the load balancer's address to its backends.
+    """
+    network = ipaddress.ip_network(nodes)
+    found = [str(entry["local"]) for link in links for entry in link.get("addr_info", []) if entry.get("local")]
+    inside = [address for address in found if address != endpoint and ipaddress.ip_address(address) in network]
+    if not inside:
+        raise LookupError(f"this host has no address in {nodes}, only {', '.join(found) or 'none'}")
+    return inside[0]
+
+
+def read_own_address(settings: dict[str, Any], tries: int = 60) -> str:
+    """`own_address` of the host as it is now, waiting up to a second for each of `tries`."""
+    for left in reversed(range(tries)):
+        output = subprocess.run(
+            ["ip", "-json", "-4", "address", "show", "up"], stdout=subprocess.PIPE, check=True
+        ).stdout  # fmt: skip
+        try:
+            return own_address(json.loads(output or b"[]"), settings["nodes"], settings["endpoint"])
+        except LookupError:
+            if not left:
+                raise
+        time.sleep(1)
+    raise AssertionError("unreachable")
+
+
+def write(path: Path, text: str, mode: int = 0o600) -> None:
+    new = path.with_name(path.name + ".new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(str(new), os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w") as out:
+        out.write(text)
+    new.chmod(mode)
+    new.replace(path)
+
+
+def kubeadm(*words: str) -> str:
+    """Standard output of kubeadm; RuntimeError with what it said where it fails."""
+    done = subprocess.run([KUBEADM, *words], check=False, capture_output=True)
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip()
+        raise RuntimeError(f"kubeadm {' '.join(words)} failed with {done.returncode}: {said}")
+    return done.stdout.decode()
+
+
+def render_config(address: str, endpoint: str) -> None:
+    """kubeadm.yaml as it is uploaded, and local.yaml whose control-plane endpoint is this host."""
+    text = TEMPLATE.read_text().replace(OWN_ADDRESS, address)
+    write(RUN / "kubeadm.yaml", text)
+    write(RUN / "local.yaml", text.replace(f"controlPlaneEndpoint: {endpoint}:", f"controlPlaneEndpoint: {address}:"))
+
+
+def main() -> None:
+    settings = json.loads(SETTINGS.read_text())
+    address = read_own_address(settings)
+    print(f"this host is {address}", flush=True)
+    RUN.mkdir(parents=True, exist_ok=True)
+    render_config(address, settings["endpoint"])
+    for leaf in LEAVES:
+        for suffix in ("crt", "key"):
+            (KUBERNETES / "pki" / f"{leaf}.{suffix}").unlink(missing_ok=True)
+    kubeadm("init", "phase", "certs", "all", "--config", str(RUN / "kubeadm.yaml"))
+    for component in COMPONENTS:
+        (KUBERNETES / f"{component}.conf").unlink(missing_ok=True)
+        kubeadm("init", "phase", "kubeconfig", component, "--config", str(RUN / "local.yaml"))
+    for name, user in USERS.items():
+        text = kubeadm("kubeconfig", "user", "--client-name", user, "--config", str(RUN / "local.yaml"))
+        write(KUBERNETES / f"{name}.conf", text)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (RuntimeError, LookupError, OSError, subprocess.SubprocessError) as failure:
+        sys.exit(str(failure))

@@ -1,0 +1,177 @@
+"""Objects that the cluster holds from its first minute, beside those of kubeadm's phases.
+
+Applied server-side at every boot of an API-server host, so they return when somebody removes them.
+"""
+
+from __future__ import annotations
+
+import json
+
+from cluster import versions
+from cluster.spec import Cluster
+from control_plane import dns
+from control_plane.flags import KONNECTIVITY_AUDIENCE, KONNECTIVITY_USER
+from control_plane.objects import Object, cluster_role, cluster_role_binding, group, user
+from control_plane.ports import KONNECTIVITY_HEALTH_PORT, KONNECTIVITY_PORT
+from network.addresses import AddressPlan
+
+APPROVER_USER = "menagerie:kubelet-csr-approver"
+AGENT = "konnectivity-agent"
+# Any unprivileged number does; this is "nonroot" of the distroless images.
+_NONROOT = 65532
+_TOKEN_FOLDER = "/var/run/secrets/konnectivity"
+
+
+def render(cluster: Cluster, plan: AddressPlan) -> str:
+    """JSON list of {path, force, object}: where in the API each object lives, whether our fields win, and the object.
+
+    What people put into a ConfigMap (a Corefile with their own zones) is theirs and stays.
+    """
+    listed = [
+        {"path": path(thing), "force": thing["kind"] != "ConfigMap", "object": thing}
+        for thing in objects(cluster, plan)
+    ]
+    return json.dumps(listed, separators=(",", ":"), sort_keys=True) + "\n"
+
+
+def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
+    """All objects, in the order in which they are applied."""
+    return (
+        cluster_role_binding("kubeadm:cluster-admins", "cluster-admin", group("kubeadm:cluster-admins")),
+        *_flannel(),
+        *_approver(),
+        cluster_role_binding("menagerie:konnectivity-server", "system:auth-delegator", user(KONNECTIVITY_USER)),
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": AGENT, "namespace": "kube-system"},
+            "automountServiceAccountToken": False,
+        },
+        konnectivity_agent(plan),
+        *dns.objects(cluster, plan),
+    )
+
+
+def path(thing: Object) -> str:
+    """The object's path in the API."""
+    version = thing["apiVersion"]
+    root = f"/api/{version}" if version == "v1" else f"/apis/{version}"
+    namespace = thing["metadata"].get("namespace")
+    plural = f"{thing['kind'].lower()}s"
+    place = f"/namespaces/{namespace}" if namespace else ""
+    return f"{root}{place}/{plural}/{thing['metadata']['name']}"
+
+
+def _flannel() -> tuple[Object, ...]:
+    # flanneld runs as the node itself, whose authorizer shows it no Node but its own; it needs the
+    # subnets and MACs that the others wrote into their annotations.
+    rules = [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}]
+    return (
+        cluster_role("menagerie:flannel", rules),
+        cluster_role_binding("menagerie:flannel", "menagerie:flannel", group("system:nodes")),
+    )
+
+
+def _approver() -> tuple[Object, ...]:
+    group = "certificates.k8s.io"
+    rules = [
+        {"apiGroups": [group], "resources": ["certificatesigningrequests"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [group], "resources": ["certificatesigningrequests/approval"], "verbs": ["update"]},
+        {
+            "apiGroups": [group],
+            "resources": ["signers"],
+            "resourceNames": ["kubernetes.io/kubelet-serving"],
+            "verbs": ["approve"],
+        },
+    ]
+    return (
+        cluster_role(APPROVER_USER, rules),
+        cluster_role_binding(APPROVER_USER, APPROVER_USER, user(APPROVER_USER)),
+    )
+
+
+def konnectivity_agent(plan: AddressPlan) -> Object:
+    """DaemonSet: on every node an agent that opens tunnels to every API-server host.
+
+    On the host's network: it must work before any pod network does, and reaches pods all the same.
+    """
+    labels = {"k8s-app": AGENT}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": AGENT, "namespace": "kube-system", "labels": labels},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
+            "template": {"metadata": {"labels": labels}, "spec": _agent_pod(plan)},
+        },
+    }
+
+
+def _agent_pod(plan: AddressPlan) -> Object:
+    return {
+        "serviceAccountName": AGENT,
+        "automountServiceAccountToken": False,
+        "priorityClassName": "system-node-critical",
+        "hostNetwork": True,
+        "dnsPolicy": "Default",
+        "tolerations": [{"operator": "Exists"}],
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": _NONROOT,
+            "runAsGroup": _NONROOT,
+            "fsGroup": _NONROOT,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_agent_container(plan)],
+        "volumes": [
+            {
+                "name": "identity",
+                "projected": {
+                    "sources": [
+                        {"serviceAccountToken": {"path": "token", "audience": KONNECTIVITY_AUDIENCE}},
+                        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+                    ]
+                },
+            }
+        ],
+    }
+
+
+def _agent_container(plan: AddressPlan) -> Object:
+    health = {"host": "127.0.0.1", "port": KONNECTIVITY_HEALTH_PORT}
+    return {
+        "name": AGENT,
+        "image": f"registry.k8s.io/kas-network-proxy/proxy-agent:v{versions.KONNECTIVITY}",
+        "args": [
+            f"--ca-cert={_TOKEN_FOLDER}/ca.crt",
+            f"--service-account-token-path={_TOKEN_FOLDER}/token",
+            f"--proxy-server-host={plan.endpoint}",
+            f"--proxy-server-port={KONNECTIVITY_PORT}",
+            "--agent-identifiers=ipv4=$(NODE_ADDRESS)",
+            "--health-server-host=127.0.0.1",
+            f"--health-server-port={KONNECTIVITY_HEALTH_PORT}",
+            # How often an agent that lacks a server dials again; the load balancer picks which it gets.
+            "--sync-interval=3s",
+            "--sync-interval-cap=30s",
+            "--keepalive-time=1m",
+            "--v=1",
+        ],
+        "env": [{"name": "NODE_ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.hostIP"}}}],
+        "livenessProbe": {
+            "httpGet": {"path": "/healthz", **health},
+            "initialDelaySeconds": 10,
+            "periodSeconds": 30,
+            "timeoutSeconds": 5,
+            "failureThreshold": 4,
+        },
+        "readinessProbe": {"httpGet": {"path": "/readyz", **health}, "periodSeconds": 5, "timeoutSeconds": 5},
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "256Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "identity", "mountPath": _TOKEN_FOLDER, "readOnly": True}],
+    }

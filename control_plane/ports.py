@@ -1,0 +1,8 @@
+"""TCP ports of the control plane."""
+
+API_PORT = 6443
+"""kube-apiserver, on its hosts and at the load balancer; also what the `kubernetes` Service leads to."""
+KONNECTIVITY_PORT = 8132
+"""Where konnectivity agents connect, on the API-server hosts and at the load balancer."""
+KONNECTIVITY_HEALTH_PORT = 8134
+"""Health of a konnectivity agent on its node, on 127.0.0.1 only."""

@@ -1,0 +1,90 @@
+"""All that an API-server host is given at boot. One text for all of them: they keep no state."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from cluster.artefacts import ArtefactSource, catalogue
+from cluster.files import Download, HostConfig, HostFile, SecretRef
+from cluster.spec import Cluster
+from control_plane import kubeadm, manifests, paths, units
+from network.addresses import ROLES, AddressPlan
+
+_HERE = Path(__file__).resolve().parent
+PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm", "konnectivity-server")
+PACKAGES = ("iproute2", "python3")
+
+
+def host_config(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> HostConfig:
+    """What every API-server host of `cluster` is given; nothing in it names one of them.
+
+    Raises KeyError where `source` has no checksum for a program.
+    """
+    known = catalogue(cluster.spec.kubernetes.version)
+    for program in PROGRAMS:
+        source.checksum(known[program])
+    return HostConfig(
+        files=(*units.files(cluster, plan), *_configuration(cluster, plan), *_programs()),
+        secrets=secrets(),
+        downloads=tuple(Download(known[program], path=f"{paths.BIN}/{program}") for program in PROGRAMS),
+        users=units.USERS,
+        start=units.ORDER,
+        packages=PACKAGES,
+    )
+
+
+def secrets() -> tuple[SecretRef, ...]:
+    """Secrets of an API-server host. Certificates are 0644 and keys 0600 (CIS 1.1.20, 1.1.21)."""
+    pki = paths.PKI
+    certificates = {
+        "kubernetes-ca.crt": "ca.crt",
+        "front-proxy-ca.crt": "front-proxy-ca.crt",
+        "service-account.pub": "sa.pub",
+        "etcd-client.crt": "apiserver-etcd-client.crt",
+    }
+    keys = {
+        "kubernetes-ca.key": "ca.key",
+        "front-proxy-ca.key": "front-proxy-ca.key",
+        "service-account.key": "sa.key",
+        "etcd-client.key": "apiserver-etcd-client.key",
+    }
+    return (
+        *(SecretRef(name, f"{pki}/{file}", 0o644) for name, file in certificates.items()),
+        *(SecretRef(name, f"{pki}/{file}", 0o600) for name, file in keys.items()),
+        # kube-apiserver takes one file of authorities for all of its etcds.
+        *(SecretRef(f"etcd-{role}-ca.crt", f"{pki}/etcd/ca.crt", 0o644) for role in ROLES),
+        SecretRef("encryption-config.yaml", f"{paths.KUBERNETES}/encryption-config.yaml", 0o600),
+    )
+
+
+def node_ranges(cluster: Cluster) -> list[str]:
+    """Ranges in which nodes have their addresses: the cloud side, and every rack of every site."""
+    spec = cluster.spec
+    racks = (str(rack) for site in spec.sites.values() for rack in site.racks.values())
+    return [str(spec.network.nodes), *racks]
+
+
+def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
+    settings = {
+        "nodes": str(plan.nodes),
+        "endpoint": str(plan.endpoint),
+        "node_ranges": node_ranges(cluster),
+    }
+    texts = {
+        "kubeadm.yaml": kubeadm.render(cluster, plan),
+        "manifests.json": manifests.render(cluster, plan),
+        "host.json": json.dumps(settings, indent=1, sort_keys=True) + "\n",
+    } | {path.name: path.read_text() for path in sorted((_HERE / "files").glob("*.yaml"))}
+    # The approver has no other right than to read its settings.
+    return tuple(
+        HostFile(f"{paths.CONFIG}/{name}", text, 0o644 if name == "host.json" else 0o600)
+        for name, text in texts.items()
+    )
+
+
+def _programs() -> tuple[HostFile, ...]:
+    return tuple(
+        HostFile(f"{paths.LIBRARY}/menagerie_host/{path.name}", path.read_text())
+        for path in sorted((_HERE / "host").glob("*.py"))
+    )

@@ -1,0 +1,209 @@
+"""systemd units of an API-server host.
+
+Who runs as whom: CIS wants keys and kubeconfigs to be 0600 and root's. kube-apiserver and
+kube-controller-manager need nearly all of them, so they run as root with an empty capability set:
+they may read root's files and write two folders, and the kernel grants nothing else. (systemd's
+LoadCredential= would copy the keys once, and the encryption keys are re-read while running.) The
+others need one or two files each: they run as users of their own and get those as credentials.
+
+No unit has an [Install] section: menagerie-boot starts them, in order, at every boot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from cluster.files import HostFile
+from cluster.spec import Cluster
+from control_plane import flags, paths
+from network.addresses import AddressPlan
+
+_HERE = Path(__file__).resolve().parent
+_CREDENTIALS = "${CREDENTIALS_DIRECTORY}"
+KONNECTIVITY_USER = "konnectivity"
+SCHEDULER_USER = "kube-scheduler"
+APPROVER_USER = "csr-approver"
+USERS = (KONNECTIVITY_USER, SCHEDULER_USER, APPROVER_USER)
+
+ORDER = (
+    "kubeadm-phases.service",
+    "konnectivity-server.service",
+    "kube-apiserver.service",
+    "kube-controller-manager.service",
+    "kube-scheduler.service",
+    "kubelet-csr-approver.service",
+    "cluster-bootstrap.service",
+)
+"""The order in which menagerie-boot starts them."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A service. `words` is the command line before escaping; ``${...}`` in it is left to systemd."""
+
+    name: str
+    description: str
+    words: tuple[str, ...]
+    type: str = "exec"
+    documentation: str = "https://kubernetes.io/docs/reference/command-line-tools-reference/"
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    after: tuple[str, ...] = ("kubeadm-phases.service",)
+    credentials: tuple[tuple[str, str], ...] = ()
+    settings: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+
+def files(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
+    """Every unit as a file with 0600 (CIS 1.1.1, 1.1.3, 1.1.5)."""
+    return tuple(HostFile(f"/etc/systemd/system/{unit.name}", render(unit), 0o600) for unit in units(cluster, plan))
+
+
+def units(cluster: Cluster, plan: AddressPlan) -> tuple[Unit, ...]:
+    """The units, in the order of `ORDER`."""
+    return (
+        _kubeadm_phases(),
+        _konnectivity_server(cluster),
+        _api_server(cluster, plan),
+        _controller_manager(cluster),
+        _scheduler(),
+        _approver(),
+        _cluster_bootstrap(),
+    )
+
+
+def render(unit: Unit) -> str:
+    """Text of the unit's file."""
+    template = _environment().get_template("service.j2")
+    values = {name: getattr(unit, name) for name in unit.__dataclass_fields__}
+    return template.render(values | {"words": [_word(word) for word in unit.words]})
+
+
+def _kubeadm_phases() -> Unit:
+    return Unit(
+        name="kubeadm-phases.service",
+        description="Certificates and kubeconfigs of this host, by kubeadm's phases",
+        documentation="https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-init-phase/",
+        words=_python("phases"),
+        type="oneshot",
+        after=(),
+        settings=(_PYTHON_PATH, "RuntimeDirectory=menagerie", "RuntimeDirectoryPreserve=yes"),
+        writable=(paths.KUBERNETES,),
+    )
+
+
+def _api_server(cluster: Cluster, plan: AddressPlan) -> Unit:
+    return Unit(
+        name="kube-apiserver.service",
+        description="Kubernetes API server",
+        words=_command("kube-apiserver", flags.api_server(cluster, plan)),
+        type="notify",
+        groups=(KONNECTIVITY_USER,),
+        after=("kubeadm-phases.service", "konnectivity-server.service"),
+        settings=(
+            "LogsDirectory=kubernetes/audit",
+            "LogsDirectoryMode=0700",
+            "TimeoutStartSec=2min",
+            # The delay before shutting down, then the longest request.
+            "TimeoutStopSec=90s",
+        ),
+        hidden=(f"{paths.PKI}/ca.key", f"{paths.PKI}/front-proxy-ca.key"),
+    )
+
+
+def _controller_manager(cluster: Cluster) -> Unit:
+    return Unit(
+        name="kube-controller-manager.service",
+        description="Kubernetes controller manager",
+        words=_command("kube-controller-manager", flags.controller_manager(cluster)),
+        hidden=(
+            f"{paths.PKI}/front-proxy-ca.key",
+            f"{paths.PKI}/apiserver-etcd-client.key",
+            f"{paths.KUBERNETES}/encryption-config.yaml",
+        ),
+    )
+
+
+def _scheduler() -> Unit:
+    return Unit(
+        name="kube-scheduler.service",
+        description="Kubernetes scheduler",
+        words=_command("kube-scheduler", flags.scheduler(f"{_CREDENTIALS}/kubeconfig")),
+        user=SCHEDULER_USER,
+        credentials=(("kubeconfig", f"{paths.KUBERNETES}/scheduler.conf"),),
+    )
+
+
+def _konnectivity_server(cluster: Cluster) -> Unit:
+    return Unit(
+        name="konnectivity-server.service",
+        description="konnectivity server: the API server's way to nodes and pods",
+        documentation="https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/",
+        words=_command("konnectivity-server", flags.konnectivity_server(cluster, _CREDENTIALS)),
+        user=KONNECTIVITY_USER,
+        credentials=(
+            ("kubeconfig", f"{paths.KUBERNETES}/konnectivity-server.conf"),
+            ("apiserver.crt", f"{paths.PKI}/apiserver.crt"),
+            ("apiserver.key", f"{paths.PKI}/apiserver.key"),
+        ),
+        # The API server is in this group and may use the socket.
+        settings=("RuntimeDirectory=konnectivity-server", "RuntimeDirectoryMode=0750"),
+    )
+
+
+def _approver() -> Unit:
+    return Unit(
+        name="kubelet-csr-approver.service",
+        description="Approves the serving certificates of kubelets",
+        documentation="https://kubernetes.io/docs/reference/access-authn-authz/kubelet-tls-bootstrapping/",
+        words=_python("approver"),
+        user=APPROVER_USER,
+        after=("kube-apiserver.service",),
+        credentials=(("kubeconfig", f"{paths.KUBERNETES}/kubelet-csr-approver.conf"),),
+        settings=(_PYTHON_PATH,),
+    )
+
+
+def _cluster_bootstrap() -> Unit:
+    return Unit(
+        name="cluster-bootstrap.service",
+        description="Cluster configuration, add-ons and RBAC; changes nothing that is already so",
+        documentation="https://kubernetes.io/docs/reference/setup-tools/kubeadm/kubeadm-init-phase/",
+        words=_python("bootstrap"),
+        type="oneshot",
+        after=("kube-apiserver.service",),
+        settings=(_PYTHON_PATH, "RuntimeDirectory=cluster-bootstrap", "RuntimeDirectoryMode=0700"),
+    )
+
+
+_PYTHON_PATH = f"Environment=PYTHONPATH={paths.LIBRARY}"
+
+
+def _python(module: str) -> tuple[str, ...]:
+    return ("/usr/bin/python3", "-sB", "-m", f"menagerie_host.{module}")
+
+
+def _command(program: str, values: flags.Flags) -> tuple[str, ...]:
+    return (f"{paths.BIN}/{program}", *(f"--{name}={value}" for name, value in values.items()))
+
+
+def _word(text: str) -> str:
+    # systemd.service(5), "Command lines": % and \ are special, ; is where it could end a command.
+    escaped = text.replace("\\", "\\\\").replace("%", "%%").replace('"', '\\"')
+    return f'"{escaped}"' if any(character in text for character in " \t';*") else escaped
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(_HERE / "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )

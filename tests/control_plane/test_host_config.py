@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+
+from cluster.artefacts import ArtefactSource
+from control_plane import flags, host_config, kubeadm, manifests, paths, units
+from control_plane.host import phases
+from control_plane.render import node_ranges
+from network.addresses import plan
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "lab" / "api"
+PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+
+
+def documents(cluster):
+    return {d["kind"]: d for d in YAML(typ="safe").load_all(kubeadm.render(cluster, plan(cluster)))}
+
+
+def test_the_files_of_an_api_server_host_are_what_was_reviewed(config):
+    """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
+    made = {file.path.lstrip("/"): file.text for file in config.files if not file.path.endswith(".py")}
+    if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
+        shutil.rmtree(GOLDEN, ignore_errors=True)
+        for path, text in made.items():
+            (GOLDEN / path).parent.mkdir(parents=True, exist_ok=True)
+            (GOLDEN / path).write_text(text)
+    kept = {str(path.relative_to(GOLDEN)): path.read_text() for path in GOLDEN.rglob("*") if path.is_file()}
+    assert made == kept
+
+
+def test_nothing_in_it_names_one_of_the_hosts(lab, config):
+    everything = "".join(file.text for file in config.files)
+    assert [host.name for host in plan(lab).api_servers if host.name in everything] == []
+    assert [host.address for host in plan(lab).api_servers if f"{host.address}:" in everything] == []
+
+
+def test_adding_an_api_server_or_a_worker_changes_no_more_than_it_must(build, source):
+    two, three = ({f.path: f for f in host_config(c, plan(c), source).files} for c in (
+        build(), build({"control_plane": {"api_servers": 3}})
+    ))  # fmt: skip
+    assert [path for path in two if two[path] != three[path]] == ["/etc/systemd/system/konnectivity-server.service"]
+
+
+def test_a_program_without_a_checksum_is_named(lab):
+    with pytest.raises(KeyError, match="kube-apiserver"):
+        host_config(lab, plan(lab), ArtefactSource(mirror=None, sha256={}))
+
+
+def test_units_are_started_in_an_order_that_respects_what_they_come_after(lab):
+    made = units.units(lab, plan(lab))
+    assert tuple(unit.name for unit in made) == units.ORDER
+    for unit in made:
+        assert all(units.ORDER.index(before) < units.ORDER.index(unit.name) for before in unit.after)
+
+
+def test_every_unit_is_sandboxed_and_none_starts_by_itself(lab):
+    for unit in units.units(lab, plan(lab)):
+        text = units.render(unit)
+        assert "\nCapabilityBoundingSet=\n" in text
+        assert "\nProtectSystem=strict\n" in text
+        assert "[Install]" not in text
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze on this machine")
+def test_systemd_understands_every_line_of_every_unit(lab, tmp_path):
+    paths = []
+    for unit in units.units(lab, plan(lab)):
+        paths.append(tmp_path / unit.name)
+        # Programs and users that this machine lacks are no fault of the unit.
+        text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", units.render(unit), flags=re.MULTILINE)
+        paths[-1].write_text(re.sub(r"^(User|Group|SupplementaryGroups)=.*\n", "", text, flags=re.MULTILINE))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *paths], check=False, capture_output=True, text=True
+    )
+    assert [line for line in done.stderr.splitlines() if str(tmp_path) in line or "Unknown" in line] == []
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_real_program_accepts_its_flags(lab, program, name):
+    """With --help last, every flag before it is parsed with its type."""
+    table = {
+        "kube-apiserver": lambda: flags.api_server(lab, plan(lab)),
+        "kube-controller-manager": lambda: flags.controller_manager(lab),
+        "kube-scheduler": lambda: flags.scheduler("/x"),
+    }[name]()
+    words = [f"--{flag}={value}" for flag, value in table.items()]
+    done = subprocess.run([program(name), *words, "--help"], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    refused = subprocess.run([program(name), *words, "--no-such-flag", "--help"], check=False, capture_output=True)
+    assert refused.returncode != 0
+
+
+def test_the_real_konnectivity_programs_accept_their_flags(lab, program):
+    words = [f"--{flag}={value}" for flag, value in flags.konnectivity_server(lab, "/x").items()]
+    agent = manifests.konnectivity_agent(plan(lab))["spec"]["template"]["spec"]["containers"][0]["args"]
+    for name, given in (("proxy-server", words), ("proxy-agent", agent)):
+        done = subprocess.run([program(name), *given, "--help"], check=False, capture_output=True, text=True)
+        assert "unknown flag" not in done.stderr
+        assert done.returncode == 0
+
+
+def test_the_real_kubeadm_accepts_its_configuration(lab, program, tmp_path):
+    text = kubeadm.render(lab, plan(lab)).replace(kubeadm.OWN_ADDRESS, "10.77.0.11")
+    (tmp_path / "kubeadm.yaml").write_text(text)
+    command = [program("kubeadm"), "config", "validate", "--config", tmp_path / "kubeadm.yaml"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.strip()) == (0, "ok")
+    assert "unknown field" not in done.stderr
+    assert "W1" not in done.stderr
+
+
+def test_the_api_certificate_covers_the_endpoint_the_first_service_address_and_the_names(build):
+    cluster = build({"network": {"domain": "jaguar.example", "services": "10.48.0.0/16"}})
+    names = documents(cluster)["ClusterConfiguration"]["apiServer"]["certSANs"]
+    assert {"10.77.0.10", "10.48.0.1", "127.0.0.1", "kubernetes.default.svc.jaguar.example"} <= set(names)
+
+
+def test_pods_find_the_api_behind_the_load_balancer(lab):
+    """Workers may have no route to the API servers' own addresses."""
+    assert flags.api_server(lab, plan(lab))["advertise-address"] == str(plan(lab).endpoint)
+
+
+def test_jobs_at_a_site_outlive_a_cut_tunnel_and_others_are_given_up_as_usual(build):
+    cloud = build({"pools": {"workers": None, "gpu": {"machine": "large"}}, "sites": None})
+    seconds = [flags.api_server(c, plan(c))["default-unreachable-toleration-seconds"] for c in (build(), cloud)]
+    assert seconds == ["86400", "300"]
+
+
+def test_one_api_server_never_tells_clients_to_go_away(build):
+    one = build({"control_plane": {"api_servers": 1}})
+    assert "goaway-chance" not in flags.api_server(one, plan(one))
+    assert flags.konnectivity_server(one, "")["server-count"] == "1"
+
+
+def test_kube_proxy_leaves_the_connection_table_to_the_host(lab):
+    conntrack = documents(lab)["KubeProxyConfiguration"]["conntrack"]
+    assert conntrack["maxPerCore"] == conntrack["min"] == 0
+
+
+def test_kubelets_are_given_the_dns_of_the_cluster(build):
+    cluster = build({"network": {"dns_ip": "10.201.0.53", "max_pods": 60}})
+    kubelet = documents(cluster)["KubeletConfiguration"]
+    assert (kubelet["clusterDNS"], kubelet["maxPods"]) == (["10.201.0.53"], 60)
+    service = next(o for o in manifests.objects(cluster, plan(cluster)) if o["kind"] == "Service")
+    assert service["spec"]["clusterIP"] == "10.201.0.53"
+
+
+def test_every_manifest_says_where_it_lives_and_only_configmaps_give_way(lab):
+    listed = json.loads(manifests.render(lab, plan(lab)))
+    paths = {item["path"]: item["force"] for item in listed}
+    assert "/apis/apps/v1/namespaces/kube-system/daemonsets/konnectivity-agent" in paths
+    assert "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/menagerie:flannel" in paths
+    assert [path for path, force in paths.items() if not force] == ["/api/v1/namespaces/kube-system/configmaps/coredns"]
+
+
+def test_the_konnectivity_agent_has_no_more_rights_than_it_needs(lab):
+    pod = manifests.konnectivity_agent(plan(lab))["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
+    assert pod["tolerations"] == [{"operator": "Exists"}]
+    assert [volume for volume in pod["volumes"] if "hostPath" in volume] == []
+
+
+def test_nodes_may_stand_in_the_cloud_or_in_any_rack(lab):
+    assert node_ranges(lab) == ["10.77.0.0/24", "10.78.1.0/24", "10.78.2.0/24"]
+
+
+def test_programs_and_manifests_agree_on_names_and_sockets(config):
+    text = next(file.text for file in config.files if file.path.endswith("manifests.json"))
+    subjects = {s["name"] for item in json.loads(text) for s in item["object"].get("subjects", [])}
+    assert set(phases.USERS.values()) <= subjects
+    egress = next(file.text for file in config.files if file.path.endswith("egress.yaml"))
+    assert f"udsName: {paths.KONNECTIVITY_SOCKET}\n" in egress

@@ -1,0 +1,79 @@
+"""The other programs of an API-server host."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from control_plane.host import bootstrap, phases
+from control_plane.host.api import Api, ApiError
+
+LINKS = [
+    {"ifname": "lo", "addr_info": [{"local": "127.0.0.1"}]},
+    {"ifname": "eth1", "addr_info": [{"local": "10.79.2.11"}]},
+    {"ifname": "eth0", "addr_info": [{"local": "10.77.0.10"}, {"local": "10.77.0.11"}]},
+]
+
+
+def test_a_hosts_own_address_is_the_one_among_nodes_and_not_the_load_balancers():
+    assert phases.own_address(LINKS, "10.77.0.0/24", "10.77.0.10") == "10.77.0.11"
+
+
+def test_a_host_outside_of_nodes_is_told_what_it_has():
+    with pytest.raises(LookupError, match=r"no address in 10\.50\.0\.0/16, only 127\.0\.0\.1, 10\.79\.2\.11"):
+        phases.own_address(LINKS, "10.50.0.0/16", "10.50.0.10")
+
+
+def test_only_the_local_configuration_leaves_the_load_balancer(config, tmp_path, monkeypatch):
+    template = tmp_path / "kubeadm.yaml.in"
+    template.write_text(next(f.text for f in config.files if f.path.endswith("kubeadm.yaml")))
+    monkeypatch.setattr(phases, "TEMPLATE", template)
+    monkeypatch.setattr(phases, "RUN", tmp_path)
+    phases.render_config("10.77.0.11", "10.77.0.10")
+    uploaded, local = ((tmp_path / name).read_text() for name in ("kubeadm.yaml", "local.yaml"))
+    assert "controlPlaneEndpoint: 10.77.0.10:6443" in uploaded
+    assert "controlPlaneEndpoint: 10.77.0.11:6443" in local
+    assert ["advertiseAddress: '10.77.0.11'" in text for text in (uploaded, local)] == [True, True]
+    assert (tmp_path / "local.yaml").stat().st_mode & 0o777 == 0o600
+
+
+class Refusing:
+    def __init__(self, status):
+        self.status = status
+
+    def apply(self, path, thing, manager, force):
+        raise ApiError(self.status, "conflict")
+
+
+def test_what_people_changed_in_a_configmap_stays(capsys):
+    bootstrap.apply(Refusing(409), {"path": "/x", "object": {}, "force": False})
+    assert "left as somebody changed it" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("status", "force"), [(409, True), (403, False)])
+def test_any_other_refusal_of_a_manifest_fails_the_bootstrap(status, force):
+    with pytest.raises(ApiError):
+        bootstrap.apply(Refusing(status), {"path": "/x", "object": {}, "force": force})
+
+
+def test_a_phase_that_lost_a_race_is_run_again(monkeypatch, tmp_path):
+    outcomes = [RuntimeError("AlreadyExists"), RuntimeError("Conflict"), None]
+    commands = []
+
+    def kubeadm(*words):
+        commands.append(words)
+        if outcome := outcomes.pop(0):
+            raise outcome
+
+    monkeypatch.setattr(bootstrap, "kubeadm", kubeadm)
+    monkeypatch.setattr(bootstrap.time, "sleep", lambda seconds: None)
+    bootstrap.phase(["bootstrap-token"], tmp_path / "super-admin.conf")
+    assert len(commands) == 3
+    assert "--skip-token-print" in commands[0]
+
+
+def test_a_kubeconfig_without_a_server_is_refused(tmp_path):
+    (tmp_path / "kubeconfig").write_text(json.dumps({"clusters": []}))
+    with pytest.raises(ValueError, match="no server"):
+        Api(tmp_path / "kubeconfig")

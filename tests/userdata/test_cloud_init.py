@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+from ruamel.yaml import YAML
+
+from cluster.artefacts import Artefact, ArtefactSource
+from cluster.files import Download, HostConfig, HostFile, SecretRef
+from userdata import LabStore, render
+from userdata.cloud_init import LIMIT_BYTES, UserDataTooLarge
+
+ETCD = Artefact("etcd", "1", "github.com/etcd/etcd.tar.gz")
+SOURCE = ArtefactSource("http://mirror", {ETCD.source: "ab" * 32})
+STORE = LabStore("http://10.79.2.2")
+CONFIG = HostConfig(
+    files=(HostFile("/etc/a", "text ä\n", 0o600, "etcd:etcd"),),
+    secrets=(SecretRef("ca", "/etc/ca", 0o644), SecretRef("ca-2", "/etc/ca", 0o644)),
+    downloads=(Download(ETCD, members=(("etcd/etcd", "/usr/local/bin/etcd"),)),),
+    users=("etcd",),
+    start=("etcd-main.service",),
+    packages=("python3",),
+)
+
+
+def opened(text):
+    """path -> (permissions, content) of the files in user data."""
+    files = YAML(typ="safe").load(text)["write_files"]
+    assert {file["encoding"] for file in files} == {"gz+b64"}
+    return {f["path"]: (f["permissions"], gzip.decompress(base64.b64decode(f["content"])).decode()) for f in files}
+
+
+def test_equal_input_gives_equal_bytes():
+    assert render(CONFIG, SOURCE, STORE, "etcd-main-1") == render(CONFIG, SOURCE, STORE, "etcd-main-1")
+
+
+def test_it_is_a_cloud_config_that_starts_the_boot_without_waiting_for_it():
+    text = render(CONFIG, SOURCE, STORE)
+    assert text.startswith("#cloud-config\n")
+    assert YAML(typ="safe").load(text)["runcmd"] == [
+        ["systemctl", "daemon-reload"],
+        ["systemctl", "enable", "--now", "--no-block", "menagerie-boot.service"],
+    ]
+
+
+def test_a_name_is_set_where_one_is_given_and_else_left_to_the_cloud():
+    named, unnamed = (YAML(typ="safe").load(render(CONFIG, SOURCE, STORE, name)) for name in ("etcd-main-1", None))
+    assert named["hostname"] == "etcd-main-1"
+    assert "hostname" not in unnamed
+
+
+def test_nobody_gets_an_account():
+    loaded = YAML(typ="safe").load(render(CONFIG, SOURCE, STORE))
+    assert (loaded["users"], loaded["ssh_pwauth"]) == ([], False)
+
+
+def test_the_boot_program_is_told_all_of_the_configuration_and_secrets_by_name_only():
+    mode, text = opened(render(CONFIG, SOURCE, STORE))["/var/lib/menagerie/boot.json"]
+    told = json.loads(text)
+    assert mode == "0600"
+    assert told["files"] == [{"path": "/etc/a", "text": "text ä\n", "mode": 0o600, "owner": "etcd:etcd"}]
+    assert told["downloads"][0]["url"] == "http://mirror/github.com/etcd/etcd.tar.gz"
+    assert told["downloads"][0]["sha256"] == "ab" * 32
+    assert [secret["name"] for secret in told["secrets"]] == ["ca", "ca-2"]
+    assert (told["users"], told["start"], told["packages"]) == (["etcd"], ["etcd-main.service"], ["python3"])
+
+
+def test_the_boot_program_and_the_store_can_be_run():
+    files = opened(render(CONFIG, SOURCE, STORE))
+    for path, permissions in (("/usr/local/sbin/menagerie-boot", "0755"), ("/usr/local/sbin/menagerie-secret", "0700")):
+        assert files[path][0] == permissions
+        assert files[path][1].startswith("#!/usr/bin/python3\n")
+        compile(files[path][1], path, "exec")
+
+
+def test_a_download_without_a_checksum_is_refused():
+    with pytest.raises(KeyError, match="no checksum known for github"):
+        render(CONFIG, ArtefactSource(None, {}), STORE)
+
+
+def test_more_than_a_cloud_takes_is_refused_with_the_size():
+    noise = base64.b85encode(random.Random(1).randbytes(LIMIT_BYTES)).decode()
+    with pytest.raises(UserDataTooLarge, match=str(LIMIT_BYTES)):
+        render(HostConfig(files=(HostFile("/etc/noise", noise),)), SOURCE, STORE)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        HostConfig(files=(HostFile("/a", "1"), HostFile("/a", "2"))),
+        HostConfig(files=(HostFile("/a", "1"),), secrets=(SecretRef("s", "/a"),)),
+        HostConfig(secrets=(SecretRef("s", "/a", 0o600), SecretRef("t", "/a", 0o644))),
+        HostConfig(downloads=(Download(ETCD),)),
+        HostConfig(downloads=(Download(ETCD, path="/a", members=(("b", "/b"),)),)),
+    ],
+    ids=["file twice", "file and secret", "modes differ", "nowhere to go", "two ways to go"],
+)
+def test_a_configuration_that_contradicts_itself_is_refused(config):
+    with pytest.raises(ValueError, match=r"written twice|different modes|needs either"):
+        render(config, SOURCE, STORE)
+
+
+def ask(tmp_path, url, *names):
+    script = tmp_path / "menagerie-secret"
+    script.write_text(LabStore(url).script())
+    return subprocess.run([sys.executable, script, *names], check=False, capture_output=True)
+
+
+def test_the_labs_store_gives_a_secret_to_the_byte(site, tmp_path):
+    site.pages["/v1/secrets/etcd-main-ca.crt"] = b"\x00key\n"
+    done = ask(tmp_path, site.url, "etcd-main-ca.crt")
+    assert (done.returncode, done.stdout) == (0, b"\x00key\n")
+
+
+@pytest.mark.parametrize(("status", "code"), [(403, 1), (404, 1), (503, 69)])
+def test_a_refusal_of_the_labs_store_is_told_with_its_code(site, tmp_path, status, code):
+    site.status = status
+    done = ask(tmp_path, site.url, "x")
+    assert (done.returncode, done.stdout) == (code, b"")
+    assert f"/v1/secrets/x: HTTP {status}".encode() in done.stderr
+
+
+def test_a_store_that_is_down_is_told_apart_from_one_that_refuses(tmp_path):
+    done = ask(tmp_path, "http://127.0.0.1:1", "x")
+    assert done.returncode == 69
+    assert b"refused" in done.stderr

@@ -1,0 +1,301 @@
+#!/usr/bin/python3
+"""menagerie-boot: bring this host to what /var/lib/menagerie/boot.json says, then start its units.
+
+Standard library only: it runs with the Python that cloud-init needs. Every step is idempotent, so
+a reboot ends within a second. A failed step is named and tried again for ever; units start only
+once everything is in place.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import grp
+import hashlib
+import ipaddress
+import json
+import os
+import pwd
+import re
+import shutil
+import socket
+import subprocess
+import tarfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any, BinaryIO, Callable
+
+CONFIG = Path("/var/lib/menagerie/boot.json")
+SECRET = "/usr/local/sbin/menagerie-secret"
+STORE_SILENT = 69
+FIRST_DELAY_S, LAST_DELAY_S = 1.0, 30.0
+DOWNLOADS_AT_ONCE = 4
+CHUNK = 1 << 20
+
+
+class Failure(Exception):
+    """A step failed; the message says what and why."""
+
+
+def say(text: str) -> None:
+    print("menagerie-boot: " + text, flush=True)
+
+
+def run(*command: str) -> str:
+    """Standard output of `command`; Failure with its last words where it fails."""
+    done = subprocess.run(command, check=False, capture_output=True)
+    if done.returncode:
+        words = (done.stderr or done.stdout).decode(errors="replace").strip()
+        raise Failure(f"{' '.join(command)} failed with {done.returncode}: {words}")
+    return done.stdout.decode(errors="replace")
+
+
+def write(path: Path, data: bytes, mode: int, owner: str) -> bool:
+    """Make `path` hold `data` with `mode` and `owner` (user:group), whole or not at all; False if it already did."""
+    user, group = owner.split(":")
+    ids = (pwd.getpwnam(user).pw_uid, grp.getgrnam(group).gr_gid)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        found = path.stat()
+        if path.read_bytes() == data and (found.st_mode & 0o7777, found.st_uid, found.st_gid) == (mode, *ids):
+            return False
+    except FileNotFoundError:
+        pass
+    new = path.with_name(path.name + ".new")
+    new.unlink(missing_ok=True)
+    handle = os.open(str(new), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as out:
+        out.write(data)
+        os.fchown(out.fileno(), *ids)
+        os.fchmod(out.fileno(), mode)
+        out.flush()
+        os.fsync(out.fileno())
+    new.replace(path)
+    return True
+
+
+def own_address() -> str:
+    """The first address of this host that other hosts can see; 127.0.1.1, Debian's custom, while there is none."""
+    for link in json.loads(run("ip", "-json", "-4", "address", "show", "scope", "global", "up") or "[]"):
+        for entry in link.get("addr_info", []):
+            if not ipaddress.ip_address(entry["local"]).is_loopback:
+                return str(entry["local"])
+    return "127.0.1.1"
+
+
+def name_this_host(hosts: Path = Path("/etc/hosts")) -> None:
+    """Let the host's own name resolve without a resolver: a dead one costs programs 10 to 20 s each."""
+    name = socket.gethostname()
+    line = f"{own_address()} {name}"
+    old = hosts.read_text() if hosts.exists() else "127.0.0.1 localhost\n"
+    kept = [text for text in old.splitlines() if name not in text.split("#")[0].split()[1:]]
+    write(hosts, ("\n".join([*kept, line]) + "\n").encode(), 0o644, "root:root")
+
+
+def check_packages(names: list[str]) -> None:
+    """Refuse an image that lacks a package; installing would make equal hosts differ by the day they booted."""
+    missing = []
+    for name in names:
+        done = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Status}", name], check=False, capture_output=True)
+        if done.stdout != b"installed":
+            missing.append(name)
+    if missing:
+        raise Failure(f"the image lacks the packages {', '.join(missing)}: build it with them")
+
+
+def make_users(names: list[str]) -> None:
+    for name in names:
+        try:
+            pwd.getpwnam(name)
+        except KeyError:
+            run("useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/nonexistent",
+                "--shell", "/usr/sbin/nologin", name)  # fmt: skip
+            say(f"user {name} created")
+
+
+def place_files(files: list[dict[str, Any]]) -> None:
+    changed = [f["path"] for f in files if write(Path(f["path"]), f["text"].encode(), f["mode"], f["owner"])]
+    if changed:
+        say(f"{len(changed)} files written")
+    if any(path.startswith("/etc/systemd/system/") for path in changed):
+        run("systemctl", "daemon-reload")
+
+
+def digest(path: Path) -> str:
+    hashed = hashlib.sha256()
+    with path.open("rb") as data:
+        for chunk in iter(lambda: data.read(CHUNK), b""):
+            hashed.update(chunk)
+    return hashed.hexdigest()
+
+
+def fetch(url: str, sha256: str, to: Path) -> None:
+    """Download `url` to `to`; Failure names the URL and what was wrong."""
+    hashed = hashlib.sha256()
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer, to.open("wb") as out:
+            for chunk in iter(lambda: answer.read(CHUNK), b""):
+                hashed.update(chunk)
+                out.write(chunk)
+    except urllib.error.HTTPError as error:
+        raise Failure(f"{url}: HTTP {error.code} {error.reason}") from None
+    except OSError as error:
+        raise Failure(f"{url}: {getattr(error, 'reason', error)}") from None
+    if hashed.hexdigest() != sha256:
+        raise Failure(f"{url}: sha256 is {hashed.hexdigest()}, expected {sha256}")
+
+
+def unpack(archive: Path, members: list[list[str]], mode: int, url: str) -> None:
+    """Take `members` ([path in the archive, path on the host]) out of a tar archive."""
+    with tarfile.open(str(archive)) as tar:
+        for name, target in members:
+            try:
+                data: BinaryIO | None = tar.extractfile(name)  # type: ignore[assignment]
+            except KeyError:
+                data = None
+            if data is None:
+                raise Failure(f"{url}: the archive holds no file {name}")
+            new = Path(target + ".new")
+            new.parent.mkdir(parents=True, exist_ok=True)
+            with new.open("wb") as out:
+                shutil.copyfileobj(data, out, CHUNK)
+            new.chmod(mode)
+            new.replace(target)
+
+
+def download(item: dict[str, Any], state: Path) -> None:
+    """One artefact, in place with the right checksum. Archives leave the checksums of what was taken out in `state`."""
+    url, sha256, members = item["url"], item["sha256"], item["members"]
+    targets = [Path(target) for _, target in members] or [Path(item["path"])]
+    receipt = state / hashlib.sha256(repr(item).encode()).hexdigest()
+    if all(target.exists() for target in targets):
+        now = " ".join(digest(target) for target in targets)
+        if now == (receipt.read_text() if members and receipt.exists() else sha256):
+            return
+    started = time.monotonic()
+    temporary = Path(str(targets[0]) + ".download")
+    temporary.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        fetch(url, sha256, temporary)
+        if members:
+            unpack(temporary, members, item["mode"], url)
+            receipt.parent.mkdir(parents=True, exist_ok=True)
+            write(receipt, " ".join(digest(target) for target in targets).encode(), 0o600, "root:root")
+        else:
+            temporary.chmod(item["mode"])
+            temporary.replace(targets[0])
+    finally:
+        temporary.unlink(missing_ok=True)
+    say(f"{url} in {time.monotonic() - started:.1f} s")
+
+
+def download_all(items: list[dict[str, Any]], state: Path) -> None:
+    """Every download; the failures of all of them are told at once."""
+    failures = []
+    with concurrent.futures.ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
+        for future in [pool.submit(download, item, state) for item in items]:
+            try:
+                future.result()
+            except Failure as failure:
+                failures.append(str(failure))
+    if failures:
+        raise Failure("\n  ".join(failures))
+
+
+def read_secret(name: str) -> tuple[int, bytes, str]:
+    """(exit code, value, reason) of the store's program."""
+    try:
+        done = subprocess.run([SECRET, name], check=False, capture_output=True, timeout=60)
+    except subprocess.TimeoutExpired:
+        return STORE_SILENT, b"", "no answer within 60 s"
+    except OSError as error:
+        return 1, b"", str(error)
+    return done.returncode, done.stdout, done.stderr.decode(errors="replace").strip()
+
+
+def place_secrets(secrets: list[dict[str, Any]], read: Callable[[str], tuple[int, bytes, str]] = read_secret) -> None:
+    """Fetch and write every secret; entries of one path are joined in their order.
+
+    The store is asked at every boot, so that a rotated key arrives. Where it does not answer, a
+    host that already has all of its secrets goes on with them.
+    """
+    by_path: dict[str, list[dict[str, Any]]] = {}
+    for secret in secrets:
+        by_path.setdefault(secret["path"], []).append(secret)
+    values: dict[str, bytes] = {}
+    refusals: list[str] = []
+    for secret in secrets:
+        code, value, reason = read(secret["name"])
+        if code == STORE_SILENT and all(Path(path).exists() for path in by_path):
+            say(f"the secret store does not answer ({reason}); going on with the secrets on disk")
+            return
+        if code or not value:
+            refusals.append(f"secret {secret['name']} for {secret['path']}: {reason or 'the store gave nothing'}")
+            if code == STORE_SILENT:
+                break
+        values[secret["name"]] = value
+    if refusals:
+        raise Failure("\n  ".join(refusals))
+    for path, parts in by_path.items():
+        data = b"".join(values[p["name"]] if len(parts) == 1 else values[p["name"]].rstrip() + b"\n" for p in parts)
+        write(Path(path), data, parts[0]["mode"], parts[0]["owner"])
+
+
+def start_units(names: list[str]) -> None:
+    """Start units in order, each once the one before is up.
+
+    They are never enabled: at every boot this program starts them, after everything is in place.
+    """
+    for name in names:
+        started = time.monotonic()
+        subprocess.run(["systemctl", "reset-failed", name], check=False, capture_output=True)
+        done = subprocess.run(["systemctl", "start", name], check=False, capture_output=True)
+        if done.returncode:
+            log = subprocess.run(
+                ["journalctl", "-u", name, "-n", "8", "-o", "cat", "--no-pager"], check=False, capture_output=True
+            )
+            words = (done.stderr + log.stdout).decode(errors="replace").strip()
+            raise Failure(f"unit {name} did not start: " + re.sub(r"\n", "\n  ", words))
+        say(f"{name} is up ({time.monotonic() - started:.1f} s)")
+
+
+def steps(config: dict[str, Any]) -> list[tuple[str, Callable[[], None]]]:
+    """What is to be done, in order: (name, function)."""
+    state = CONFIG.parent / "downloads"
+    return [
+        ("host name", name_this_host),
+        ("packages", lambda: check_packages(config["packages"])),
+        ("users", lambda: make_users(config["users"])),
+        ("files", lambda: place_files(config["files"])),
+        ("downloads", lambda: download_all(config["downloads"], state)),
+        ("secrets", lambda: place_secrets(config["secrets"])),
+        ("units", lambda: start_units(config["start"])),
+    ]
+
+
+def until_done(name: str, step: Callable[[], None], sleep: Callable[[float], None] = time.sleep) -> None:
+    """Repeat `step` until it succeeds. A failure is told once, and again when it changes."""
+    delay = FIRST_DELAY_S
+    told = ""
+    while True:
+        try:
+            return step()
+        except (Failure, OSError, KeyError) as error:
+            text = str(error) or repr(error)
+            if text != told:
+                say(f"FAILED at {name}, trying again every {LAST_DELAY_S:.0f} s at the latest: {text}")
+                told = text
+        sleep(delay)
+        delay = min(delay * 2, LAST_DELAY_S)
+
+
+def main() -> None:
+    started = time.monotonic()
+    for name, step in steps(json.loads(CONFIG.read_text())):
+        until_done(name, step)
+    say(f"everything is in place and started ({time.monotonic() - started:.1f} s)")
+
+
+if __name__ == "__main__":
+    main()
