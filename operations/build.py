@@ -16,6 +16,7 @@ from inventories.variables import declared, read_variables
 from operations import grounds
 from operations.access import ROOT, STATE, Access, NotBuiltError, runtime_dir
 from operations.stack import has_stack, open_stack
+from operations.status import not_well
 from operations.tokens import join_token
 from operations.waiting import Report, api_missing, nodes_missing, wait_until
 from stacks.automation import Summary
@@ -47,7 +48,7 @@ class Steps(Protocol):
     def detail(self, text: str) -> None: ...
 
 
-STEPS = ("machine and programs", "cloud side", "API server", "workers", "nodes Ready")
+STEPS = ("machine and programs", "cloud side", "API server", "workers", "nodes Ready", "add-ons")
 PREVIEW_STEPS = ("cloud side", "workers")
 DESTROY_STEPS = ("cloud side", "what is left")
 
@@ -91,6 +92,8 @@ def up(cluster: Cluster, steps: Steps) -> Built:
     with steps.step(STEPS[4]):
         expected = frozenset(host.name for _, host in cluster.host_list())
         wait_until(lambda: nodes_missing(api, expected), NODES_TIMEOUT_S, steps.detail)
+    with steps.step(STEPS[5]):
+        wait_until(lambda: not_well(cluster, access), NODES_TIMEOUT_S, steps.detail)
     return Built(summary, workers, access)
 
 

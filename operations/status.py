@@ -58,6 +58,12 @@ def read_status(cluster: Cluster, access: Access) -> Status:
     return Status(cluster.name, f"https://{access.outputs.endpoint}", tuple(items))
 
 
+def not_well(cluster: Cluster, access: Access) -> str:
+    """What is not well, "" when all is."""
+    items = read_status(cluster, access).items
+    return "; ".join(f"{item.name}: {item.detail}" for item in items if not item.ok)
+
+
 def _guarded(group: str, read: Callable[[], Iterable[Item]]) -> list[Item]:
     try:
         return list(read())

@@ -10,7 +10,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from operations.etcd import EtcdClient
-from operations.status import balancer_backends, read_status
+from operations.status import balancer_backends, not_well
 from operations.verify.proof import Context, Proof, demand
 from operations.verify.workload import NAMESPACE
 from operations.waiting import wait_until
@@ -88,11 +88,10 @@ def _write(context: Context, seconds: float) -> str:
 
 def _wait_until_well(context: Context) -> None:
     def missing() -> str:
-        status = read_status(context.cluster, context.access)
-        wrong = [f"{item.name}: {item.detail}" for item in status.items if not item.ok]
+        wrong = not_well(context.cluster, context.access)
         etcds = [EtcdClient(context.access, role) for role in context.access.outputs.etcds]
         unhealthy = [m.name for etcd in etcds for m in etcd.etcd.members if not etcd.is_healthy(m)]
-        return "; ".join([*wrong, *(f"{name} is not healthy" for name in unhealthy)])
+        return "; ".join(filter(None, [wrong, *(f"{name} is not healthy" for name in unhealthy)]))
 
     wait_until(missing, _STATUS_TIMEOUT_S, context.report, every_s=1.0)
 

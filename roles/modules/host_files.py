@@ -197,7 +197,12 @@ def main() -> None:
     if missing and module.params["unsettable"] == "fail" and not (module.check_mode and load):
         module.fail_json(msg="this kernel has no setting " + ", ".join(missing) + "; is a kernel module missing?")
     swap = active_swap() if module.params["swap_off"] else []
-    if not module.check_mode:
+    if module.check_mode:
+        # On a read-only /proc/sys, as in a container, access(2) says no to root too.
+        refused_here = [key for key in differing if not os.access(setting_path(key), os.W_OK)]
+        missing += refused_here
+        differing = {key: pair for key, pair in differing.items() if key not in refused_here}
+    else:
         if swap:
             turn_off_swap(module)
         refused = apply_settings(differing)

@@ -17,9 +17,7 @@ from network.addresses import ROLES, AddressPlan
 from stacks.lab.dynamic import Host, LoadBalancer, SecretStore, Site, Volume
 from stacks.lab.ssh import SshKey
 from stacks.pki import Pki
-from userdata import LabStore, cloud_init, render
-
-cloud_init.LIMIT_BYTES = 10**6
+from userdata import LabStore, render
 
 
 class LabProvider:
