@@ -12,16 +12,16 @@ from tests.lab.support import Run, interrupted_up, menagerie, traces
 
 @pytest.fixture(scope="session")
 def before() -> dict[str, set[str]]:
-    """What the machine had before the lab."""
+    """What the machine has without a lab. One that this checkout left up goes first."""
+    if os.geteuid() != 0:
+        pytest.skip("the lab needs root: it makes network namespaces, mounts and cgroups")
+    menagerie("destroy", "lab", "--yes")
     return traces()
 
 
 @pytest.fixture(scope="session")
 def lab(before: dict[str, set[str]]) -> Iterator[Run]:
     """The result of the `up` that brought the lab up, after two that were killed half way."""
-    if os.geteuid() != 0:
-        pytest.skip("the lab needs root: it makes network namespaces, mounts and cgroups")
-    menagerie("destroy", "lab", "--yes")
     for seconds in (6, 20):
         interrupted_up(seconds)
     yield menagerie("up", "lab", "--json")

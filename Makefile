@@ -1,0 +1,74 @@
+# `make` says what there is. Nothing here asks a question or needs a terminal.
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+SHELL := /bin/sh
+
+# Compiled modules go to the cache, also where the machine tells Python to write none (see ./menagerie).
+CACHE := $(or $(MENAGERIE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/menagerie)
+export PYTHONPYCACHEPREFIX := $(CACHE)/pycache
+export PYTHONDONTWRITEBYTECODE :=
+
+BIN := .venv/bin
+# ansible-lint runs the ansible beside it, and warns when PATH has another one first.
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup programs lab lab-down check format-check types yaml ansible unit test bench soak golden format lock clean
+
+help: ## Say what there is
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
+
+setup: ## Install what is needed: Debian packages and .venv (make lab and make test do it themselves)
+	@tools/setup.sh
+
+programs: setup ## Build every program of tools/ into the cache (make lab builds what it needs itself)
+	@$(BIN)/python -m tools </dev/null
+
+lab: setup ## Bring up the cluster `lab` on this machine, and what it is made of
+	@./menagerie up lab --yes </dev/null
+
+lab-down: setup ## Take the lab away; leaves nothing but the cache
+	@./menagerie destroy lab --yes </dev/null
+
+check: setup ## Lint, types, import rules, unit tests
+	@$(MAKE) --keep-going -j2 --output-sync=target format-check types yaml ansible unit
+
+format-check:
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types:
+	$(BIN)/mypy
+
+yaml:
+	$(BIN)/yamllint --strict .
+
+ansible:
+	$(BIN)/ansible-lint --offline --profile production -q
+
+unit:
+	$(PYTEST) -q -n auto -m "not lab" </dev/null
+
+test: programs ## check, with the tests that run real programs, and the lab from nothing with every proof
+	@$(MAKE) check
+	$(PYTEST) -m lab tests/lab </dev/null
+
+bench: setup ## Measure a bring-up against the same cluster made by hand
+	$(BIN)/python -m bench </dev/null
+
+soak: setup ## Repeat the faults of `menagerie verify` for HOURS (default 1)
+	$(BIN)/python -m bench.soak --hours $(or $(HOURS),1) </dev/null
+
+golden: setup ## Rewrite the golden files; read the difference
+	MENAGERIE_UPDATE_GOLDEN=1 $(PYTEST) -q -n auto -m "not lab" </dev/null
+
+format: setup ## Put the Python files into shape
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+lock: setup ## Remake requirements.lock (UPGRADE=1 takes newer versions)
+	$(BIN)/python -m tools.lock $(if $(UPGRADE),--upgrade)
+	@tools/setup.sh env
+
+clean: ## Remove what make made in this checkout; the cache and the lab stay
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .ansible

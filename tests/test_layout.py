@@ -1,0 +1,197 @@
+"""The house rules that no linter knows: who imports whom, one pin a version, nothing uncollected."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster import versions
+from tools import lock, manifest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+PURE = ("network", "etcd", "control_plane", "userdata")
+
+# Room -> the rooms that it may import.
+ROOMS: dict[str, set[str]] = {
+    "cluster": set(),
+    "tools": set(),
+    "network": {"cluster"},
+    "etcd": {"cluster", "network"},
+    "control_plane": {"cluster", "network", "etcd"},
+    "userdata": {"cluster"},
+    "lab": {"cluster", "network", "tools"},
+    "inventories": {"cluster", "network", "etcd"},
+    "stacks": {"cluster", "network", "etcd", "control_plane", "userdata", "lab"},
+    "operations": {"cluster", "network", "etcd", "control_plane", "userdata", "lab", "inventories", "stacks", "tools"},
+}
+ROOMS["cli"] = set(ROOMS)
+
+# A package from outside -> the only rooms that may import it.
+GUARDED = {"pulumi": {"stacks"}, "ansible_runner": {"inventories"}}
+
+# Programs that are copied to hosts: they have the host's Python and nothing else.
+ON_HOSTS = [*sorted((ROOT / "control_plane" / "host").glob("*.py")), ROOT / "userdata" / "boot.py"]
+
+
+def sources(*rooms: str) -> list[Path]:
+    return [path for room in rooms for path in sorted((ROOT / room).rglob("*.py"))]
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and dotted name of every import of a file, those inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def where(path: Path, line: int) -> str:
+    return f"{path.relative_to(ROOT)}:{line}"
+
+
+@pytest.mark.parametrize("room", sorted(ROOMS))
+def test_a_room_imports_only_what_it_may(room: str) -> None:
+    wrong = [
+        f"{where(path, line)} imports {name}"
+        for path in sources(room)
+        for line, name in imports(path)
+        if (top := name.split(".")[0]) in ROOMS and top not in {*ROOMS[room], room}
+    ]
+    assert wrong == []
+
+
+def test_only_one_room_knows_each_engine() -> None:
+    wrong = [
+        f"{where(path, line)} imports {name}"
+        for room in ROOMS
+        for path in sources(room)
+        for line, name in imports(path)
+        for package, allowed in GUARDED.items()
+        if re.match(rf"{package}\w*$", name.split(".")[0]) and room not in allowed
+    ]
+    assert wrong == []
+
+
+def test_only_the_lab_provider_of_stacks_imports_the_lab() -> None:
+    outside = [path for path in sources("stacks") if "lab" not in path.relative_to(ROOT / "stacks").parts]
+    wrong = [where(path, line) for path in outside for line, name in imports(path) if name.split(".")[0] == "lab"]
+    assert wrong == []
+
+
+def test_pure_rooms_do_not_look_at_the_world() -> None:
+    worldly = re.compile(r"(os|random|secrets|socket|subprocess|time|urllib|http|requests|tempfile)(\.|$)")
+    wrong = [
+        where(path, line)
+        for path in sources(*PURE)
+        if path not in ON_HOSTS
+        for line, name in imports(path)
+        if worldly.match(name)
+    ]
+    assert wrong == []
+
+
+def test_pure_rooms_ask_no_clock_and_open_no_file() -> None:
+    wrong = []
+    for path in sources(*PURE):
+        for node in ast.walk(ast.parse(path.read_text())) if path not in ON_HOSTS else ():
+            if isinstance(node, ast.Call):
+                called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                if called in {"open", "now", "utcnow", "today", "uuid4", "write_text", "write_bytes"}:
+                    wrong.append(f"{where(path, node.lineno)} calls {called}()")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("path", ON_HOSTS, ids=lambda path: path.name)
+def test_programs_for_hosts_need_only_the_standard_library(path: Path) -> None:
+    beside = {neighbour.stem for neighbour in path.parent.glob("*.py")}
+    wrong = [name for _, name in imports(path) if name.split(".")[0] not in {*sys.stdlib_module_names, *beside}]
+    assert wrong == []
+
+
+def test_every_test_is_where_pytest_collects_it() -> None:
+    stray = [
+        where(path, node.lineno)
+        for path in sources("tests")
+        if not path.name.startswith("test_")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    ]
+    empty = [
+        str(path.relative_to(ROOT))
+        for path in sources("tests")
+        if path.name.startswith("test_") and "def test_" not in path.read_text()
+    ]
+    assert (stray, empty) == ([], [])
+
+
+def test_tests_are_no_packages() -> None:
+    assert list((ROOT / "tests").rglob("__init__.py")) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "version"),
+    [
+        ("kubernetes", versions.KUBERNETES),
+        ("etcd", versions.ETCD),
+        ("containerd", versions.CONTAINERD),
+        ("runc", versions.RUNC),
+        ("cni-plugins", versions.CNI_PLUGINS),
+        ("crictl", versions.CRICTL),
+        ("flannel", versions.FLANNEL),
+        ("coredns", versions.COREDNS),
+        ("konnectivity", versions.KONNECTIVITY),
+        ("pulumi", versions.PULUMI),
+    ],
+)
+def test_a_program_is_built_at_the_version_that_is_pinned(module: str, version: str) -> None:
+    assert manifest.modules()[module].version == version
+
+
+def test_every_go_module_is_in_the_manifest() -> None:
+    assert {path.parent.name for path in (ROOT / "tools").glob("*/go.mod")} == set(manifest.modules())
+
+
+def test_the_pulumi_sdk_has_the_version_of_the_cli() -> None:
+    assert f"\npulumi=={versions.PULUMI} " in (ROOT / "requirements.lock").read_text()
+
+
+def test_the_kubernetes_staging_modules_have_the_version_of_kubernetes() -> None:
+    text = (ROOT / "tools" / "kubernetes" / "go.mod").read_text()
+    replaced = set(re.findall(r"^replace k8s\.io/\S+ => k8s\.io/\S+ v0\.(\S+)$", text, re.MULTILINE))
+    assert replaced == {versions.KUBERNETES.removeprefix("1.")}
+
+
+def test_the_lock_is_made_from_todays_dependencies() -> None:
+    first = (ROOT / "requirements.lock").read_text().splitlines()[0]
+    assert first == lock.headline(), "pyproject.toml has changed: run `make lock`"
+
+
+def host_digests(content: bytes) -> Iterator[str]:
+    """The first 12 hex digits of the SHA-256 of every host name in a text, and of the domains it is in."""
+    for name in set(re.findall(rb"[a-z0-9-]+(?:\.[a-z0-9-]+)+", content)):
+        labels = name.split(b".")
+        for start in range(len(labels) - 1):
+            yield hashlib.sha256(b".".join(labels[start:])).hexdigest()[:12]
+
+
+def test_no_file_names_the_host_of_a_package_registry() -> None:
+    # Digests: a list of the names would be what it forbids.
+    digests = {"e680c440a2e9", "8743857e3ea0", "00a7dc5a0cc3", "a4aa2ac280bb", "8b5bb5eb9d75", "9da5f32d9641"}
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout, so nothing says which files are the project's")
+    files = [ROOT / name for name in listed.stdout.split("\0") if name]
+    files = [path for path in files if path.is_file()]
+    wrong = [str(path.relative_to(ROOT)) for path in files if digests & set(host_digests(path.read_bytes()))]
+    assert files
+    assert wrong == []

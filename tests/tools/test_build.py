@@ -1,0 +1,119 @@
+"""The builder: what it builds, when, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools import build, golang, manifest
+from tools.build import BuildEvent
+
+FakeGo = Callable[..., Path]
+
+
+def test_programs_of_a_module_are_built_in_one_go_and_only_once(fake_go: FakeGo) -> None:
+    log = fake_go()
+    first = build.ensure(["etcd", "etcdctl"])
+    assert build.ensure(["etcdctl", "etcd"]) == first
+    assert len(log.read_text().splitlines()) == 1
+    assert first["etcd"].read_text() == "go.etcd.io/etcd/server/v3\n"
+    assert first["etcdctl"].read_text() == "go.etcd.io/etcd/etcdctl/v3\n"
+
+
+def test_only_missing_programs_are_built(fake_go: FakeGo) -> None:
+    log = fake_go()
+    build.ensure(["etcd"])
+    build.ensure(["etcd", "etcdutl"])
+    assert log.read_text().splitlines()[1].endswith("/ go.etcd.io/etcd/etcdutl/v3")
+
+
+def test_every_program_of_the_manifest_finds_its_place(fake_go: FakeGo) -> None:
+    fake_go()
+    names = [program for module in manifest.modules().values() for program in module.programs]
+    paths = build.ensure(names)
+    assert list(paths) == names
+    assert all(path.name == name and path.exists() for name, path in paths.items())
+
+
+def test_progress_counts_modules_and_says_what_is_left(fake_go: FakeGo) -> None:
+    fake_go()
+    build.ensure(["crane"])
+    events: list[BuildEvent] = []
+    build.ensure(["crane", "etcd", "runc"], events.append)
+    assert [(e.state, e.index, e.total) for e in events if e.seconds == 0][:2] == [("cached", 0, 2), ("building", 1, 2)]
+    built = [event for event in events if event.state == "built"]
+    assert [(e.module, e.index) for e in built] == [("etcd", 1), ("runc", 2)]
+    assert built[0].left == manifest.modules()["runc"].seconds
+    assert str(built[1]).startswith("[2/2] runc")
+
+
+@pytest.mark.parametrize(
+    ("said", "way_out"),
+    [
+        ("write /x: no space left on device", "The disk is full"),
+        ("compile: signal: killed", "GOFLAGS=-p=1"),
+        ("pkg-config: exec: not there", "install gcc libc6-dev libseccomp-dev pkg-config"),
+        ("reading https://x: 403 Forbidden", "set GOPROXY"),
+        ("verifying x: checksum mismatch", "tools/runc/go.sum"),
+        ("something new", "The whole output is in"),
+    ],
+)
+def test_a_failed_build_shows_gos_last_words_and_a_way_out(fake_go: FakeGo, said: str, way_out: str) -> None:
+    fake_go(build=f"echo '{said}' >&2; exit 1")
+    with pytest.raises(build.BuildError) as caught:
+        build.ensure(["runc"])
+    assert said in str(caught.value)
+    assert way_out in str(caught.value)
+    assert "building runc" in str(caught.value)
+
+
+def test_a_failed_build_leaves_nothing_in_its_place(fake_go: FakeGo) -> None:
+    fake_go(build="exit 1")
+    with pytest.raises(build.BuildError):
+        build.ensure(["runc"])
+    fake_go()
+    assert build.ensure(["runc"])["runc"].exists()
+
+
+def test_two_builders_do_not_build_the_same_program_twice(fake_go: FakeGo) -> None:
+    log = fake_go(build="sleep 0.5")
+    command = [sys.executable, "-c", "from tools import build; build.ensure(['crane'])"]
+    root = manifest.TOOLS.parent
+    running = [subprocess.Popen(command, cwd=root) for _ in range(2)]
+    assert [process.wait(timeout=60) for process in running] == [0, 0]
+    assert len(log.read_text().splitlines()) == 1
+
+
+def test_a_recent_go_on_path_is_taken(fake_go: FakeGo) -> None:
+    fake_go("go1.99.0")
+    assert golang.find((1, 26, 3)) == golang.Go("go1.99.0", "amd64", golang.find((1,)).program, own=False)
+
+
+def test_an_old_go_on_path_is_passed_over_for_the_pinned_one(fake_go: FakeGo, tmp_path: Path) -> None:
+    fake_go("go1.19.8")
+    go = golang.find((1, 26, 3))
+    assert go.own
+    assert manifest.numbers(go.version) >= (1, 26, 3)
+    assert go.program.is_relative_to(tmp_path / "cache")
+
+
+def test_the_pinned_go_is_recent_enough_for_every_module(fake_go: FakeGo) -> None:
+    fake_go("go1.1")
+    assert golang.find(max(module.go for module in manifest.modules().values())).own
+
+
+def test_a_go_that_nobody_has_is_refused(fake_go: FakeGo) -> None:
+    fake_go("go1.1")
+    with pytest.raises(golang.GoMissing, match=r"install Go 9\.9\.9"):
+        golang.find((9, 9, 9))
+
+
+def test_a_pinned_go_that_cannot_be_installed_says_why(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_go("go1.1")
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(golang.GoMissing, match="could not install the pinned Go"):
+        build.ensure(["crane"])

@@ -1,0 +1,128 @@
+"""setup.sh and ./menagerie on machines that lack something, played by scripts in front of PATH."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tools import manifest
+
+ROOT = manifest.TOOLS.parent
+NEEDED = ("sh", "readlink", "sed", "sort", "tr", "grep", "sha256sum", "cmp", "mkdir", "flock", "cp", "cat", "env", "id")
+
+
+class Machine:
+    """A checkout with the scripts alone, and a PATH with nothing but what is put there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "checkout"
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        (self.root / "tools").mkdir(parents=True)
+        for name in ("menagerie", "requirements.lock", "tools/setup.sh", "tools/uv-requirements.txt"):
+            shutil.copy(ROOT / name, self.root / name)
+        (self.root / "tools" / "debian-packages.txt").write_text("# a comment\ngcc\nbusybox | busybox-static\n")
+        for name in NEEDED:
+            (self.bin / name).symlink_to(str(shutil.which(name)))
+        self.log = folder / "log"
+        self.cache = folder / "cache"
+
+    def program(self, name: str, script: str) -> None:
+        path = self.bin / name
+        path.unlink(missing_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def packages(self, *installed: str) -> None:
+        """Have exactly these Debian packages."""
+        names = "|".join(installed) or "none"
+        self.program(
+            "dpkg-query", f'for name; do case $name in {names}) printf "%s=installed " $name ;; esac; done; exit 1'
+        )
+
+    def made(self) -> None:
+        """Have a .venv whose python says what it is asked."""
+        folder = self.root / ".venv" / "bin"
+        folder.mkdir(parents=True)
+        shutil.copy(self.root / "requirements.lock", self.root / ".venv")
+        (folder / "python").write_text('#!/bin/sh\necho "$PWD|$PYTHONPATH|$PYTHONPYCACHEPREFIX|$@"\n')
+        (folder / "python").chmod(0o755)
+
+    def run(self, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": str(self.bin), "HOME": "/nonexistent", "MENAGERIE_CACHE": str(self.cache)}
+        return subprocess.run(
+            [str(self.root / command[0]), *command[1:]],
+            check=False,
+            env=environment,
+            cwd=cwd,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_a_machine_that_has_everything_is_left_alone(machine: Machine) -> None:
+    machine.packages("gcc", "busybox-static")
+    machine.made()
+    done = machine.run("tools/setup.sh")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_missing_packages_are_named_to_one_who_is_not_root(machine: Machine) -> None:
+    machine.packages("busybox")
+    machine.program("id", "echo 1000")
+    machine.program("apt-get", f"echo called >{machine.log}")
+    done = machine.run("tools/setup.sh")
+    assert done.returncode == 1
+    assert "apt-get install --no-install-recommends gcc\n" in done.stderr
+    assert not machine.log.exists()
+
+
+def test_a_machine_without_debian_is_refused(machine: Machine) -> None:
+    done = machine.run("tools/setup.sh")
+    assert done.returncode == 1
+    assert "this is no Debian" in done.stderr
+    assert "debian-packages.txt" in done.stderr
+
+
+def test_a_machine_without_python_3_11_is_told_what_to_install(machine: Machine) -> None:
+    machine.program("python3", "exit 1")
+    script = machine.root / "tools" / "setup.sh"
+    script.write_text(script.read_text().replace("/usr/bin/python3.11", "/nowhere/python3.11"))
+    done = machine.run("tools/setup.sh", "env")
+    assert done.returncode == 1
+    assert "needs Python 3.11" in done.stderr
+
+
+def test_the_command_keeps_the_current_directory_and_its_arguments(machine: Machine, tmp_path: Path) -> None:
+    machine.made()
+    done = machine.run("menagerie", "check", "a b", cwd=tmp_path)
+    assert done.stdout == f"{tmp_path}|{machine.root}|{machine.cache}/pycache|-P -m cli check a b\n"
+
+
+def test_the_command_works_through_a_link(machine: Machine, tmp_path: Path) -> None:
+    machine.made()
+    link = tmp_path / "linked"
+    link.symlink_to(machine.root / "menagerie")
+    done = subprocess.run(
+        [link], check=True, env={**os.environ, "MENAGERIE_CACHE": str(machine.cache)}, capture_output=True, text=True
+    )
+    assert "-m cli" in done.stdout
+
+
+def test_a_stale_environment_is_remade_before_the_command_runs(machine: Machine) -> None:
+    machine.made()
+    (machine.root / ".venv" / "requirements.lock").write_text("old")
+    machine.program("sha256sum", "exit 3")
+    done = machine.run("menagerie", "status")
+    assert done.returncode != 0
+    assert done.stdout == ""

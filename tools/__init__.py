@@ -1,0 +1,1 @@
+"""Programs built from pinned Go modules, one module folder each, into a cache keyed by their content."""

@@ -1,0 +1,76 @@
+"""The command `python -m tools`: build programs into the cache, or list them."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tools import build, golang, manifest
+from tools.build import BuildEvent
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+console = Console(stderr=True, highlight=False)
+
+
+class Display:
+    """One live line on a terminal; without one, a line when a module starts, each half minute, and at its end."""
+
+    def __init__(self) -> None:
+        self._status = console.status("") if console.is_terminal else None
+        self._next = 0.0
+
+    def __call__(self, event: BuildEvent) -> None:
+        if event.state in ("cached", "built"):
+            if self._status:
+                self._status.stop()
+            console.print(str(event), markup=False, soft_wrap=True)
+        else:
+            self._line(str(event), event.seconds == 0)
+
+    def _line(self, text: str, first: bool) -> None:
+        if self._status:
+            self._status.update(text.replace("[", "\\["))
+            self._status.start()
+        elif first or time.monotonic() >= self._next:
+            self._next = time.monotonic() + 30
+            console.print(text, markup=False, soft_wrap=True)
+
+
+def _list(as_json: bool) -> None:
+    rows = build.states()
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    table = Table("program", "version", "module", "in the cache", box=None)
+    for row in rows:
+        table.add_row(str(row["program"]), str(row["version"]), str(row["module"]), "yes" if row["built"] else "no")
+    Console().print(table)
+
+
+@app.command()
+def main(
+    programs: Annotated[list[str] | None, typer.Argument(help="Programs to build; all when none is named.")] = None,
+    listing: Annotated[bool, typer.Option("--list", help="Say what there is, build nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print program -> path as JSON.")] = False,
+) -> None:
+    """Build pinned programs into the cache; those that are there already cost nothing."""
+    if listing:
+        _list(as_json)
+        return
+    names = programs or [program for module in manifest.modules().values() for program in module.programs]
+    try:
+        paths = build.ensure(names, Display())
+    except (LookupError, build.BuildError, golang.GoMissing) as error:
+        console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+    if as_json:
+        print(json.dumps({name: str(path) for name, path in paths.items()}, indent=2))
+
+
+if __name__ == "__main__":
+    app(prog_name="python -m tools")

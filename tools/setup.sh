@@ -1,0 +1,160 @@
+#!/bin/sh
+# Sets this checkout up. `setup.sh` does all of it, `setup.sh env` only the Python environment .venv;
+# `setup.sh uv ...` runs the pinned uv, as it is run here.
+# Done already, it ends within a fraction of a second. Asks nothing, starts no service.
+set -eu
+
+self=$(readlink -f -- "$0")
+tools=${self%/*}
+root=${tools%/*}
+cache=${MENAGERIE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/menagerie}
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
+
+# Names of the packages in the list files of which no alternative is installed.
+missing() {
+    lines=$(sed -e 's/#.*//' -e 's/ *| */|/g' "$@")
+    # shellcheck disable=SC2046
+    have=" $(dpkg-query -W -f='${Package}=${db:Status-Status} ' $(printf '%s' "$lines" | tr '|' ' ') 2>/dev/null || true) "
+    for line in $lines; do
+        rest=$line
+        while :; do
+            case $have in *" ${rest%%|*}=installed "*) break ;; esac
+            case $rest in
+            *\|*) rest=${rest#*|} ;;
+            *)
+                printf '%s\n' "${line%%|*}"
+                break
+                ;;
+            esac
+        done
+    done
+}
+
+policy=/usr/sbin/policy-rc.d
+ours=
+unblock_services() { [ -z "$ours" ] || rm -f "$policy"; ours=; }
+
+# Debian starts a service as soon as it is installed, unless this file forbids it.
+block_services() {
+    [ -e "$policy" ] && return
+    trap unblock_services EXIT
+    trap 'exit 130' INT TERM HUP
+    ours=yes
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+}
+
+# install NAME...: Debian packages, with the units that they bring disabled.
+install() {
+    command -v apt-get >/dev/null || die "needs the Debian packages: $*
+  This machine has no apt-get; the lab and the builds are made for Debian 12."
+    [ "$(id -u)" = 0 ] || die "needs Debian packages, and only root can install them:
+  apt-get install --no-install-recommends $*"
+    say "installing Debian packages: $*"
+    export DEBIAN_FRONTEND=noninteractive
+    block_services
+    apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 update </dev/null >&2 ||
+        say "apt-get update failed; trying with the package lists that are here"
+    apt-get -qq -y -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
+        install --no-install-recommends "$@" </dev/null >&2 ||
+        die "apt-get could not install: $*
+  Its message is above. Check the network and /etc/apt/sources.list*, then run this again."
+    unblock_services
+    command -v systemctl >/dev/null || return 0
+    units=$(dpkg -L "$@" | sed -nE 's#.*/lib/systemd/system/([^/@]+\.(service|socket|path|timer))$#\1#p')
+    # shellcheck disable=SC2086
+    [ -z "$units" ] || systemctl --quiet disable $units 2>/dev/null || true
+}
+
+debian() {
+    set -- "$tools/debian-packages.txt"
+    if [ -f "$root/lab/packages.txt" ]; then set -- "$@" "$root/lab/packages.txt"; fi
+    if ! command -v dpkg-query >/dev/null; then
+        die "this is no Debian: the lab and the builds need the Debian packages of
+  $*"
+    fi
+    names=$(missing "$@")
+    # shellcheck disable=SC2086
+    [ -z "$names" ] || install $names
+}
+
+python() {
+    for candidate in python3.11 /usr/bin/python3.11 python3; do
+        found=$(command -v "$candidate") || continue
+        if "$found" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
+            printf '%s\n' "$found"
+            return
+        fi
+    done
+    die "needs Python 3.11, and there is none on PATH.
+  On Debian 12: apt-get install python3 python3-venv"
+}
+
+# The path of the program uv, in an environment of its own in the cache: it makes .venv and is no part of it.
+uv_program() {
+    pins=$(sha256sum "$tools/uv-requirements.txt")
+    home=$cache/uv/$(printf %.12s "$pins")
+    if [ ! -x "$home/bin/uv" ]; then
+        python=$(python)
+        if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+            say "Python has no venv module"
+            install python3-venv
+            python=/usr/bin/python3.11
+        fi
+        say "installing uv"
+        rm -rf "$home"
+        "$python" -m venv "$home" >&2
+        "$home/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes \
+            -r "$tools/uv-requirements.txt" </dev/null >&2 ||
+            die "pip could not install uv; its message is above. Check the network and pip's configuration."
+    fi
+    printf '%s\n' "$home/bin/uv"
+}
+
+# The machine's own certificates and pip's index are what its owner set up; uv looks at neither by itself.
+uv_settings() {
+    export UV_PYTHON_DOWNLOADS=never
+    if [ -s /etc/ssl/certs/ca-certificates.crt ]; then export UV_SYSTEM_CERTS=1; fi
+    if [ -n "${PIP_INDEX_URL:-}" ]; then export UV_DEFAULT_INDEX="${UV_DEFAULT_INDEX:-$PIP_INDEX_URL}"; fi
+}
+
+fresh() {
+    cmp -s "$root/requirements.lock" "$root/.venv/requirements.lock" && [ -x "$root/.venv/bin/python" ]
+}
+
+environment() {
+    if fresh; then return; fi
+    mkdir -p "$cache"
+    # Two first runs in one checkout, or of two checkouts with one cache, must not install over each other.
+    exec 9>"$cache/setup.lock"
+    if command -v flock >/dev/null; then flock 9; fi
+    if fresh; then return; fi
+    uv=$(uv_program)
+    uv_settings
+    if ! "$root/.venv/bin/python" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null; then
+        python=$(python)
+        "$uv" venv --quiet --clear --python "$python" "$root/.venv" >&2
+    fi
+    say "installing the Python packages of requirements.lock"
+    "$uv" pip sync --quiet --require-hashes --python "$root/.venv/bin/python" "$root/requirements.lock" </dev/null >&2 ||
+        die "uv could not install the Python packages; its message is above. Check the network, then run this again."
+    cp "$root/requirements.lock" "$root/.venv/requirements.lock"
+    exec 9>&-
+}
+
+case ${1:-all} in
+env) environment ;;
+all)
+    debian
+    environment
+    ;;
+uv)
+    shift
+    uv=$(uv_program)
+    uv_settings
+    exec "$uv" "$@"
+    ;;
+*) die "usage: $0 [env | uv ...]" ;;
+esac
