@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.spec import Cluster
-from lab import rootfs
-from lab.artefacts import MirrorTree, build_mirror
-from lab.images import ImageStore, build_images
+from lab import artefacts, images, rootfs
+from lab.artefacts import MirrorTree
+from lab.images import ImageStore
 from lab.plan import LabSpec
 from network import addresses
 from tools import build, cache
-from tools.build import told
 
 
 @dataclass(frozen=True)
@@ -27,17 +26,17 @@ class Prepared:
     images: ImageStore
 
 
-def prepare(report: Callable[[str], None] = lambda _: None) -> Prepared:
-    """Have everything in the cache; a few milliseconds when it is there already.
+def prepare(report: Callable[[str], None] = lambda _: None, also: tuple[str, ...] = ()) -> Prepared:
+    """Have everything in the cache; a few milliseconds when it is there already. also: further programs to build.
 
     The root file system is made while the programs are built: one waits for downloads, the other computes.
     """
     with ThreadPoolExecutor(1) as pool:
         image = pool.submit(rootfs.ensure, cache.root(), report)
-        crane = build.ensure(["crane"], lambda event: report(told(event)))["crane"]
-        mirror = build_mirror(lambda event: report(told(event)))
-        images = build_images(lambda event: report(told(event)))
-        return Prepared(image.result(), mirror, crane, images)
+        # Once for all programs, so that the report counts and estimates all of them.
+        wanted = [*also, "crane", *artefacts.programs(), *images.programs()]
+        crane = build.ensure(wanted, lambda event: report(str(event)))["crane"]
+        return Prepared(image.result(), artefacts.build_mirror(), crane, images.build_images())
 
 
 def lab_spec(cluster: Cluster, prepared: Prepared | None = None) -> LabSpec:

@@ -13,6 +13,7 @@ from lab import hosts, networks, plan, preflight
 from lab.prepare import lab_spec
 from lab.prepare import prepare as prepare_lab
 from operations.access import ROOT
+from operations.stack import installed_pulumi
 from operations.verify.proof import Grounds, Traffic
 from operations.waiting import Report
 
@@ -25,7 +26,7 @@ def of(cluster: Cluster, repair: Callable[[], None]) -> Grounds | None:
 def prepare(cluster: Cluster, report: Report) -> None:
     """Have everything in the cache that the lab is made from, after checking the machine."""
     preflight.check(lab_spec(cluster))
-    prepare_lab(report)
+    prepare_lab(report, also=() if installed_pulumi() else ("pulumi",))
 
 
 def clean(report: Report) -> None:

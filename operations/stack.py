@@ -12,7 +12,7 @@ from cluster.spec import Cluster
 from operations.access import STATE, Access
 from stacks.automation import ClusterStack
 from stacks.program import declare
-from tools.build import ensure, told
+from tools.build import ensure
 
 
 def open_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
@@ -32,10 +32,13 @@ def access_to(cluster: Cluster, report: Callable[[str], None] = lambda _: None) 
 
 def pulumi_cli(report: Callable[[str], None]) -> Path:
     """The pulumi on PATH if it is at least as new as the SDK's pin, else the one from ``tools/``."""
+    return installed_pulumi() or ensure(["pulumi"], lambda event: report(str(event)))["pulumi"]
+
+
+def installed_pulumi() -> Path | None:
+    """The pulumi on PATH if it is recent enough."""
     found = shutil.which("pulumi")
-    if found and _version(found) >= _numbers(versions.PULUMI):
-        return Path(found)
-    return ensure(["pulumi"], lambda event: report(told(event)))["pulumi"]
+    return Path(found) if found and _version(found) >= _numbers(versions.PULUMI) else None
 
 
 def _version(program: str) -> tuple[int, ...]:

@@ -209,13 +209,3 @@ def states() -> list[dict[str, str | bool]]:
         for program in module.programs
         for path in [_path(module, program, go)]
     ]
-
-
-def told(event: BuildEvent) -> str:
-    """A build's progress in words."""
-    if event.state == "cached":
-        return f"{len(event.programs)} programs are in the cache"
-    head = f"{event.module} {event.version} ({event.index} of {event.total})"
-    if event.state == "built":
-        return f"{head}: built in {event.seconds:.0f} s"
-    return f"{head}: {event.seconds:.0f} s, at most {event.expected} s, then {event.left} s for the others"
