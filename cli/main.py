@@ -6,6 +6,7 @@ and the Pulumi SDK alone takes longer to import.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,10 @@ from cluster.problems import Problem
 from cluster.spec import Cluster
 
 ROOT = Path(__file__).resolve().parent.parent
+
+# Pulumi's gRPC threads run while ansible-runner forks. With gRPC's own fork handlers the child starts
+# a poller, whose descriptors are closed before it becomes ansible-playbook: it dies. Read at import.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130

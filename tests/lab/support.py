@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lab import cgroups, state
+
 ROOT = Path(__file__).resolve().parents[2]
 MENAGERIE = ROOT / "menagerie"
 
@@ -72,14 +74,14 @@ def _lines(*command: str) -> set[str]:
 
 
 def _processes() -> set[str]:
-    """Names of processes that a lab or an `up` starts."""
-    wanted = ("systemd-nspawn", "haproxy", "crane", "etcd", "kube", "pulumi", "containerd", "flanneld", "proxy-")
+    """Processes of this checkout: in its lab's control groups, or started from it."""
     found = set()
-    for entry in Path("/proc").glob("[0-9]*/comm"):
+    for entry in Path("/proc").glob("[0-9]*"):
         try:
-            name = entry.read_text().strip()
+            groups, command = (entry / "cgroup").read_text(), (entry / "cmdline").read_text()
+            name = (entry / "comm").read_text().strip()
         except OSError:
             continue
-        if name.startswith(wanted):
-            found.add(f"{name} {entry.parent.name}")
+        if f"{cgroups.ROOT}/{state.lab_id()}" in groups or str(ROOT) in command:
+            found.add(f"{name} {entry.name}")
     return found
