@@ -1,0 +1,106 @@
+"""Keys and certificates under the real Pulumi engine, with its state in a folder."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pulumi
+import pytest
+
+from cluster.load import load_cluster
+from cluster.spec import Cluster
+from network import addresses
+from stacks import pki
+from stacks.automation import ClusterStack, StackError
+from tools import build
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Cluster:
+    return load_cluster(ROOT / "inventories" / "lab" / "cluster.yaml")
+
+
+@pytest.fixture(scope="session")
+def engine() -> Path:
+    built = {row["program"]: row for row in build.states()}["pulumi"]
+    if not built["built"]:
+        pytest.skip("pulumi is not built; `make lab` and `make test` build it")
+    return Path(str(built["path"]))
+
+
+@pytest.fixture
+def stack(cluster: Cluster, engine: Path, tmp_path: Path) -> Callable[[Callable[[], None]], ClusterStack]:
+    return lambda program: ClusterStack(cluster, program, engine, tmp_path)
+
+
+def _keys(cluster: Cluster) -> Callable[[], None]:
+    def program() -> None:
+        made = pki.Pki(cluster, addresses.plan(cluster))
+        pulumi.export("operator", made.admin.certificate)
+        pulumi.export("operator_key", made.admin.private_key)
+
+    return program
+
+
+def test_a_second_up_finds_every_key_as_it_was(
+    cluster: Cluster, stack: Callable[[Callable[[], None]], ClusterStack]
+) -> None:
+    first = stack(_keys(cluster)).up()
+    assert first.changed == first.changes["create"] > 20
+    before = stack(_keys(cluster)).outputs()
+    second = stack(_keys(cluster)).up()
+    assert set(second.changes) == {"same"}
+    assert stack(_keys(cluster)).outputs() == before
+
+
+def test_keys_are_ciphertext_in_the_state(
+    cluster: Cluster, stack: Callable[[Callable[[], None]], ClusterStack], tmp_path: Path
+) -> None:
+    stack(_keys(cluster)).up()
+    texts = [path.read_text(errors="replace") for path in (tmp_path / "pulumi").rglob("*") if path.is_file()]
+    assert any("BEGIN CERTIFICATE" in text for text in texts)
+    assert not any("PRIVATE KEY" in text for text in texts)
+
+
+def test_a_lock_whose_holder_died_does_not_stop_the_next_run(
+    cluster: Cluster, stack: Callable[[Callable[[], None]], ClusterStack], tmp_path: Path
+) -> None:
+    stack(_keys(cluster)).preview()
+    lock = tmp_path / "pulumi" / ".pulumi" / "locks" / "organization" / "menagerie" / cluster.name / "dead.json"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    # 2^22 is Linux's largest process id, and 64-bit machines never reach it.
+    holder = {
+        "pid": 2**22 + 1,
+        "username": "mia",
+        "hostname": socket.gethostname(),
+        "timestamp": "2026-01-01T00:00:00Z",
+    }
+    lock.write_text(json.dumps(holder))
+    assert stack(_keys(cluster)).up().changes["create"] > 20
+
+
+def test_a_lock_of_another_machine_is_respected(
+    cluster: Cluster, stack: Callable[[Callable[[], None]], ClusterStack], tmp_path: Path
+) -> None:
+    stack(_keys(cluster)).preview()
+    lock = tmp_path / "pulumi" / ".pulumi" / "locks" / "organization" / "menagerie" / cluster.name / "other.json"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    holder = {"pid": 1, "username": "mia", "hostname": "ops-2", "timestamp": "2026-01-01T00:00:00Z"}
+    lock.write_text(json.dumps(holder))
+    with pytest.raises(StackError, match="ops-2"):
+        stack(_keys(cluster)).up()
+
+
+def test_what_a_program_refuses_is_told_without_the_engine_s_own_words(
+    stack: Callable[[Callable[[], None]], ClusterStack],
+) -> None:
+    def program() -> None:
+        raise ValueError("network.nodes 10.0.0.0/28 has no room for api-1; use a /24 or larger")
+
+    with pytest.raises(StackError, match="use a /24 or larger"):
+        stack(program).up()
