@@ -11,7 +11,7 @@ from ruamel.yaml import YAML
 
 from cluster.spec import Cluster, ClusterSpec, HostsFile
 
-LAB = Path(__file__).parents[2] / "inventories" / "lab"
+LAB = Path(__file__).parents[1] / "inventories" / "lab"
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
