@@ -1,22 +1,24 @@
-"""`up`, `preview` and `destroy`: what they print."""
+"""`up`, `preview` and `destroy`: what they ask and print."""
 
 from __future__ import annotations
 
-import typer
-from rich.table import Table
+import sys
 
-from cli.output import Steps, console, print_json
+from cli.exits import NotConfirmedError
+from cli.look import print_status
+from cli.output import Steps, console, errors, print_json
 from cluster.spec import Cluster
 from operations import build
 from operations.build import Built
-from operations.status import Status, read_status
+from operations.status import read_status
 
 
 def up(cluster: Cluster, *, yes: bool, as_json: bool) -> None:
     """Run `up`, after showing what is built where."""
+    build.refuse(cluster)
     if not yes:
         _introduce(cluster)
-        typer.confirm("Go on?", abort=True)
+        _confirm_up(cluster)
     steps = Steps(build.STEPS, quiet=as_json)
     built = build.up(cluster, steps)
     assert built.access is not None
@@ -24,7 +26,7 @@ def up(cluster: Cluster, *, yes: bool, as_json: bool) -> None:
     if as_json:
         print_json({**built.to_json(), "seconds": steps.seconds, "status": status.to_json()})
         return
-    console.print(f"\n[bold]{cluster.name}[/] is up: {_changes(built)}\n")
+    console.print(f"\n{cluster.name} is up after {steps.total_s:.0f} s: {_changes(built)}\n", markup=False)
     print_status(status)
     kubectl = f'kubectl --kubeconfig "$(./menagerie kubeconfig {cluster.name})"'
     console.print(
@@ -38,47 +40,68 @@ def up(cluster: Cluster, *, yes: bool, as_json: bool) -> None:
 
 def preview(cluster: Cluster, *, as_json: bool) -> None:
     """Run `preview` and say what would change."""
+    build.refuse(cluster)
     built = build.preview(cluster, Steps(build.PREVIEW_STEPS, quiet=as_json))
     if as_json:
         print_json(built.to_json())
         return
-    console.print(f"{cluster.name}: {_changes(built)}; nothing was touched")
+    console.print(f"{cluster.name}: {_changes(built)}; nothing was touched", markup=False)
     if built.workers is None:
         console.print("workers: the cluster is not built yet, so there is nothing to compare them with")
 
 
 def destroy(cluster: Cluster, *, yes: bool, as_json: bool) -> None:
     """Ask for the cluster's name, then delete it."""
+    build.refuse(cluster)
     if not yes:
-        console.print(f"This deletes the cluster [bold]{cluster.name}[/] with all its data.")
-        if typer.prompt("Its name, to go on") != cluster.name:
-            raise typer.Abort
+        _confirm_destroy(cluster, as_json=as_json)
     summary = build.destroy(cluster, Steps(build.DESTROY_STEPS, quiet=as_json))
+    deleted = sum(summary.changes.values())
     if as_json:
         print_json({"changes": summary.changes})
+    elif deleted:
+        console.print(f"{cluster.name} is gone: {deleted} resources deleted", markup=False)
     else:
-        console.print(f"{cluster.name} is gone: {sum(summary.changes.values())} resources deleted")
+        console.print(f"{cluster.name} was not built from this checkout; nothing is left of it", markup=False)
 
 
-def print_status(status: Status) -> None:
-    """The status as a table, the endpoint last."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    group = ""
-    for item in status.items:
-        mark = "[green]ok[/]" if item.ok else "[red]not ok[/]"
-        table.add_row("" if item.group == group else f"[bold]{item.group}[/]", item.name, mark, item.detail)
-        group = item.group
-    console.print(table)
-    console.print(f"[bold]endpoint[/]  {status.endpoint}")
+def _confirm_up(cluster: Cluster) -> None:
+    if not sys.stdin.isatty():
+        raise NotConfirmedError(
+            f"no terminal to ask at; to build without being asked: ./menagerie up {cluster.name} --yes\n"
+            f"  to see first what would change: ./menagerie preview {cluster.name}"
+        )
+    if _ask("Go on? [y/N] ").lower() not in ("y", "yes"):
+        raise NotConfirmedError("stopped, because you did not say yes; nothing was touched", declined=True)
+
+
+def _confirm_destroy(cluster: Cluster, *, as_json: bool) -> None:
+    if as_json or not sys.stdin.isatty():
+        reason = "--json asks nothing" if as_json else "no terminal to ask at"
+        raise NotConfirmedError(
+            f"{reason}, and nothing was touched; to delete {cluster.name} with all its data without being asked: "
+            f"./menagerie destroy {cluster.name} --yes"
+        )
+    errors.print(f"This deletes the cluster {cluster.name} with all its data.", style="bold", markup=False)
+    answer = _ask("Its name, to go on: ")
+    if answer != cluster.name:
+        raise NotConfirmedError(f'"{answer}" is not {cluster.name}; nothing was touched', declined=True)
+
+
+def _ask(question: str) -> str:
+    """One line from the terminal, "" at its end. The question goes where progress goes."""
+    errors.print(question, end="", markup=False)
+    return sys.stdin.readline().strip()
 
 
 def _introduce(cluster: Cluster) -> None:
     spec = cluster.spec
     place = f"{spec.control_plane.cloud.value}, region {spec.control_plane.region}"
-    console.print(
-        f"[bold]{cluster.name}[/]: Kubernetes {spec.kubernetes.version} in {place}; "
+    errors.print(
+        f"{cluster.name}: Kubernetes {spec.kubernetes.version} in {place}; "
         f"{spec.control_plane.api_servers} API-server hosts, etcd main with {spec.etcd.main.members} members, "
-        f"events with {spec.etcd.events.members}; {len(cluster.host_list())} machines at sites"
+        f"events with {spec.etcd.events.members}; {len(cluster.host_list())} machines at sites",
+        markup=False,
     )
 
 

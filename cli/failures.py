@@ -1,57 +1,113 @@
-"""Errors that a room foresaw: what to print, and the exit code."""
+"""Errors that a room foresaw: what to print, a word for machines, and the exit code.
+
+Imports every room, so it is itself imported only once something has failed.
+"""
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
+from typing import Any
 
 import urllib3
 from kubernetes.client.exceptions import ApiException
+from typer.exceptions import TyperException
 
+from cli import exits
+from cli.exits import NotConfirmedError
 from cluster.load import SpecError
+from cluster.problems import Problem
 from inventories.matching import NothingMatches
 from inventories.run import RunFailed
-from lab.errors import ForeignLabError, LabError
+from lab.errors import ForeignLabError, LabError, PreflightError
 from operations.access import NotBuiltError
 from operations.build import WorkersError
+from operations.etcd import EtcdError
+from operations.stack import UnsupportedCloudError
+from operations.verify.proof import RepairError
 from operations.verify.run import UnknownProofError
 from operations.waiting import TimedOutError
-from stacks.automation import StackError, StackLockedError
+from stacks.automation import PassphraseError, StackError, StackLockedError
 from tools.build import BuildError
 from tools.golang import GoMissing
 
-EXIT_FAILED = 1
-EXIT_BAD_INPUT = 2
-EXIT_LOCKED = 3
-EXIT_UNREACHABLE = 4
-
-_CODES: tuple[tuple[type[Exception], int], ...] = (
-    (SpecError, EXIT_BAD_INPUT),
-    (NothingMatches, EXIT_BAD_INPUT),
-    (UnknownProofError, EXIT_BAD_INPUT),
-    (ForeignLabError, EXIT_LOCKED),
-    (StackLockedError, EXIT_LOCKED),
-    (LabError, EXIT_FAILED),
-    (StackError, EXIT_FAILED),
-    (NotBuiltError, EXIT_FAILED),
-    (TimedOutError, EXIT_FAILED),
-    (RunFailed, EXIT_FAILED),
-    (BuildError, EXIT_FAILED),
-    (GoMissing, EXIT_FAILED),
+# Error -> (word for machines, exit code). The first that fits counts.
+_KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
+    (SpecError, "bad-spec", exits.BAD_INPUT),
+    (NothingMatches, "nothing-matches", exits.BAD_INPUT),
+    (UnknownProofError, "unknown-proof", exits.BAD_INPUT),
+    (UnsupportedCloudError, "unsupported-cloud", exits.BAD_INPUT),
+    (PassphraseError, "passphrase", exits.BAD_INPUT),
+    (ForeignLabError, "foreign-lab", exits.LOCKED),
+    (StackLockedError, "locked", exits.LOCKED),
+    (PreflightError, "machine-unfit", exits.FAILED),
+    (LabError, "lab", exits.FAILED),
+    (StackError, "stack", exits.FAILED),
+    (NotBuiltError, "not-built", exits.FAILED),
+    (TimedOutError, "timed-out", exits.FAILED),
+    (RunFailed, "ansible", exits.FAILED),
+    (EtcdError, "etcd", exits.FAILED),
+    (RepairError, "repair", exits.FAILED),
+    (BuildError, "programs", exits.FAILED),
+    (GoMissing, "no-go", exits.FAILED),
 )
 
 
 @dataclass(frozen=True)
 class Foreseen:
+    """text: for people. kind: for machines; it stays as it is when the text changes."""
+
     text: str
-    code: int
+    exit_code: int
+    kind: str
+    problems: tuple[Problem, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The document that a verb prints with --json when it fails."""
+        found: dict[str, Any] = {"code": self.kind, "text": self.text, "exit_code": self.exit_code}
+        if self.problems:
+            found["problems"] = [problem.to_json() for problem in self.problems]
+        return {"error": found}
 
 
 def explain(error: Exception) -> Foreseen | None:
     """What to say about an error, None when nobody foresaw it."""
+    if isinstance(error, TyperException):
+        return Foreseen(_usage(error), error.exit_code, "usage")
+    if isinstance(error, NotConfirmedError):
+        return Foreseen(str(error), exits.FAILED if error.declined else exits.BAD_INPUT, "not-confirmed")
     if isinstance(error, WorkersError):
-        return Foreseen(str(error), EXIT_UNREACHABLE if error.unreachable else EXIT_FAILED)
+        if error.unreachable:
+            return Foreseen(str(error), exits.UNREACHABLE, "workers-unreachable")
+        return Foreseen(str(error), exits.FAILED, "workers-failed")
     if isinstance(error, ApiException):
-        return Foreseen(f"the API server answers {error.status} {error.reason}: {error.body}", EXIT_FAILED)
+        return Foreseen(f"the API server answers {error.status} {error.reason}: {error.body}", exits.FAILED, "api")
     if isinstance(error, urllib3.exceptions.HTTPError):
-        return Foreseen(f"the API server does not answer: {error}", EXIT_FAILED)
-    return next((Foreseen(str(error), code) for kind, code in _CODES if isinstance(error, kind)), None)
+        text = (
+            f"the API server does not answer: {error}\n  `./menagerie status` of the cluster shows which part is down"
+        )
+        return Foreseen(text, exits.FAILED, "api-unreachable")
+    if isinstance(error, OSError):
+        return _of_the_machine(error)
+    for kind, word, code in _KINDS:
+        if isinstance(error, kind):
+            return Foreseen(str(error), code, word, tuple(getattr(error, "problems", ())))
+    return None
+
+
+def _usage(error: TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "menagerie"
+    return f"{error.format_message().rstrip('.')}\n  see: {command} --help"
+
+
+def _of_the_machine(error: OSError) -> Foreseen | None:
+    """Rights and room: what an operator mends without knowing the code."""
+    if error.errno in (errno.EACCES, errno.EPERM):
+        what = f": {error.filename}" if error.filename else ""
+        text = f"you may not do that on this machine{what}; run the command as the user who built the cluster, or root"
+        return Foreseen(text, exits.FAILED, "permission")
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        where = f" at {error.filename}" if error.filename else ""
+        return Foreseen(f"no space is left{where}; free some and run the same command again", exits.FAILED, "no-space")
+    return None

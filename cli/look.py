@@ -6,17 +6,17 @@ import subprocess
 import sys
 
 import typer
+from rich.text import Text
 
-from cli.build import print_status
-from cli.output import console, errors, print_json
+from cli.output import Details, console, errors, print_json
 from cluster.spec import Cluster
 from operations import grounds
 from operations.access import ROOT, NotBuiltError
-from operations.stack import access_to, has_stack
-from operations.status import read_status
+from operations.stack import access_to, has_stack, refuse_cloud
+from operations.status import Status, read_status
 from operations.verify import run as proofs
 from operations.verify.proof import Proof, RepairError, Result
-from operations.verify.run import PROOFS, chosen
+from operations.verify.run import chosen
 
 _COLOURS = {"proved": "green", "failed": "red", "skipped": "yellow"}
 
@@ -31,63 +31,95 @@ def status(cluster: Cluster, *, as_json: bool) -> None:
     raise typer.Exit(0 if found.ok else 1)
 
 
+def print_status(status: Status) -> None:
+    """The status as a table that is as wide as it must be, the endpoint and the verdict last."""
+    groups = max((len(item.group) for item in status.items), default=0)
+    names = max((len(item.name) for item in status.items), default=0)
+    group = ""
+    for item in status.items:
+        mark = ("ok", "green") if item.ok else ("not ok", "red")
+        shown = "" if item.group == group else item.group
+        line = Text.assemble((f"{shown:<{groups}}", "bold"), f"  {item.name:<{names}}  ", mark)
+        line.append(" " * (8 - len(mark[0])) + item.detail)
+        console.print(line)
+        group = item.group
+    wrong = sum(not item.ok for item in status.items)
+    verdict = f"{wrong} of {len(status.items)} not ok" if wrong else "all is well"
+    console.print(Text.assemble((f"{'endpoint':<{groups}}", "bold"), f"  {status.endpoint}; {verdict}"))
+
+
 def kubeconfig(cluster: Cluster) -> None:
     """Print the path of a kubeconfig, and nothing else."""
     print(access_to(_built(cluster)).write_kubeconfig())
 
 
 def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, as_json: bool) -> None:
-    """Run proofs and print each as it ends; exit 1 unless every one is proved."""
-    if list_only:
-        _list(as_json)
-        return
+    """Run proofs and print each as it ends; exit 1 unless none failed."""
     selected = chosen(only)
+    if list_only:
+        _list(selected, as_json)
+        return
     access = access_to(_built(cluster))
+    details = Details()
 
     def begin(proof: Proof) -> None:
-        errors.print(f"… {proof.claim}", style="dim")
+        details.tell("")
+        if not as_json:
+            errors.print(f"… {proof.claim}", style="dim", markup=False)
 
     results: list[Result] = []
-    for result in proofs.verify(
-        cluster, access, selected, grounds.of(cluster, lambda: _repair(cluster)), begin, _report
-    ):
-        results.append(result)
-        if not as_json:
-            colour = _COLOURS[result.outcome]
-            console.print(f"[{colour}]{result.outcome}[/] {result.claim} [dim]{result.seconds:.1f} s[/]")
-            console.print(f"       {result.seen}", markup=False)
+    ground = grounds.of(cluster, lambda: _repair(cluster))
+    with details.lines():
+        for result in proofs.verify(cluster, access, selected, ground, begin, details.tell):
+            results.append(result)
+            if not as_json:
+                _print_result(result)
     failed = [result for result in results if result.outcome == "failed"]
     if as_json:
         print_json({"cluster": cluster.name, "ok": not failed, "proofs": [result.to_json() for result in results]})
+    else:
+        console.print(_verdict(results))
     raise typer.Exit(1 if failed else 0)
+
+
+def _print_result(result: Result) -> None:
+    console.print(
+        Text.assemble(
+            (result.outcome, _COLOURS[result.outcome]), f" {result.claim} ", (f"{result.seconds:.1f} s", "dim")
+        )
+    )
+    console.print(f"       {result.seen}", markup=False)
+
+
+def _verdict(results: list[Result]) -> str:
+    counts = {name: sum(result.outcome == name for result in results) for name in _COLOURS}
+    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
 def _repair(cluster: Cluster) -> None:
     """Run `up` as a command of its own: gRPC, which Pulumi uses, does not survive a fork of its process."""
-    done = subprocess.run(
-        [sys.executable, "-m", "cli", "up", cluster.name, "--json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+    command = [sys.executable, "-m", "cli", "up", cluster.name, "--json"]
+    # Not subprocess.run, which kills at an interrupt: `up` has heard of it as well, and ends what it began.
+    process = subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    if done.returncode:
-        raise RepairError(f"up ended with {done.returncode}: {done.stderr.strip()}")
+    _, told = process.communicate()
+    if process.returncode:
+        raise RepairError(f"up ended with {process.returncode}: {told.strip()}")
 
 
-def _report(reason: str) -> None:
-    errors.print(f"    {reason}", style="dim", markup=False)
-
-
-def _list(as_json: bool) -> None:
+def _list(selected: tuple[Proof, ...], as_json: bool) -> None:
     if as_json:
-        print_json([{"name": p.name, "claim": p.claim, "effect": p.effect} for p in PROOFS])
+        print_json([{"name": proof.name, "claim": proof.claim, "effect": proof.effect} for proof in selected])
         return
-    for proof in PROOFS:
-        console.print(f"[bold]{proof.name:<22}[/]{proof.claim}\n{'':<22}[dim]{proof.effect}[/]")
+    width = max(len(proof.name) for proof in selected) + 2
+    for proof in selected:
+        console.print(Text.assemble((f"{proof.name:<{width}}", "bold"), proof.claim))
+        console.print(Text.assemble(" " * width, (proof.effect, "dim")))
 
 
 def _built(cluster: Cluster) -> Cluster:
+    refuse_cloud(cluster)
     if not has_stack(cluster):
         raise NotBuiltError(f"{cluster.name} has not been built from this checkout; run: ./menagerie up {cluster.name}")
     return cluster

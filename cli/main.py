@@ -1,20 +1,20 @@
 """The command `menagerie`: thin. Each verb loads, calls one room and prints.
 
 Heavy rooms are imported inside the verbs that use them: `check` answers in well under a second,
-and the Pulumi SDK alone takes longer to import.
+and the Pulumi SDK alone takes longer to import. Errors go up to `cli.running`.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cli.output import console, errors, print_json
+from cli import exits
+from cli.output import console, print_json, print_problems
 from cluster import schema as json_schema
 from cluster.load import Loaded, SpecError, check_paths, find_cluster
 from cluster.load import clusters as known_clusters
@@ -27,154 +27,217 @@ ROOT = Path(__file__).resolve().parent.parent
 # a poller, whose descriptors are closed before it becomes ansible-playbook: it dies. Read at import.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
-EXIT_BAD_INPUT = 2
-EXIT_INTERRUPTED = 130
+
+def _examples(*pairs: tuple[str, str]) -> str:
+    """Commands and what each does, for the end of a help page."""
+    width = max(len(command) for command, _ in pairs)
+    lines = [f"./menagerie {command:<{width}}  {what}".rstrip() for command, what in pairs]
+    return "\n".join(["[bold]Examples[/]", *(line.replace("[", "\\[") for line in lines)])
+
 
 app = typer.Typer(
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     help="Build and look after Kubernetes clusters for GPU research: one cluster a region, control plane and "
     "two etcds in a cloud, workers there or on your own floor.",
-    epilog="Exit codes: 0 done, 1 failed, 2 bad input, 3 locked by another run, 4 hosts unreachable, 130 interrupted. "
-    "First steps on one machine, as root: menagerie up lab",
+    epilog=_examples(
+        ("check", "are all specs in inventories/ right?"),
+        ("up lab", "a real cluster on this machine, as root"),
+        ("status lab", "how it is"),
+        ("verify lab", "prove that it works"),
+        ("destroy lab", "take it down"),
+    )
+    + "\n\nExit codes: 0 done, 1 failed, 2 bad input, 3 locked by another run,\n4 workers unreachable, 130 interrupted.\n"
+    'With --json a failure is a document too: {"error": {"code", "text", "exit_code"}}.',
 )
 
-ClusterArg = Annotated[str, typer.Argument(help="Name of a cluster in inventories/, or the path of a cluster.yaml.")]
-JsonOpt = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
-YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts.")]
+ClusterArg = Annotated[
+    str, typer.Argument(metavar="CLUSTER", help="Name of a cluster in inventories/, or the path of a cluster.yaml.")
+]
+JsonOpt = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON document on standard output, also after a failure."),
+]
 
 
-@app.command()
+@app.callback()
+def _top(
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", help="Show where an error arose; anywhere on the line, or MENAGERIE_DEBUG=1."),
+    ] = False,
+) -> None:
+    """Options of every verb. `cli.running` takes --debug out of the line; here it is for the help page."""
+
+
+@app.command(
+    epilog=_examples(
+        ("check", "all in inventories/, also together"),
+        ("check lab", "one, by name"),
+        ("check new/cluster.yaml", "one that is not in inventories/ yet"),
+        ("check --json", "for an editor or a CI job"),
+    )
+)
 def check(
     clusters: Annotated[
-        list[str] | None, typer.Argument(help="Names or paths; without any, every cluster in inventories/.")
+        list[str] | None,
+        typer.Argument(metavar="CLUSTER", help="Names or paths; without any, every cluster in inventories/."),
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Load and check specs, all errors at once. Touches nothing.
 
     Several specs are also checked against each other: names and address ranges.
+    Each error tells file, line, column, a code that docs/errors.md explains, and
+    a way out. Exit 2 when there is one.
     """
     loaded, problems = _load(clusters or known_clusters(ROOT))
     failed = any(problem.is_error for problem in problems)
+    names = [one.cluster.name for one in loaded]
     if as_json:
-        print_json({"clusters": [one.cluster.name for one in loaded], "problems": [p.to_json() for p in problems]})
+        print_json({"clusters": names, "problems": [problem.to_json() for problem in problems]})
     else:
-        _print_problems(problems)
+        print_problems(problems)
         if not failed:
-            console.print(f"{len(loaded)} checked, no errors: {', '.join(one.cluster.name for one in loaded)}")
-    raise typer.Exit(EXIT_BAD_INPUT if failed else 0)
+            console.print(f"{len(names)} checked, no errors: {', '.join(names)}", markup=False)
+    raise typer.Exit(exits.BAD_INPUT if failed else exits.DONE)
 
 
-@app.command()
+@app.command(epilog=_examples(("schema > cluster.schema.json", "")))
 def schema() -> None:
     """Print the JSON Schema of cluster.yaml, for editors.
 
-    In an editor with a YAML language server: menagerie schema > cluster.schema.json, and as the first
-    line of cluster.yaml: # yaml-language-server: $schema=cluster.schema.json
+    An editor with a YAML language server completes and explains every key when
+    the first line of cluster.yaml is:
+    # yaml-language-server: $schema=cluster.schema.json
     """
     sys.stdout.write(json_schema.text())
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        ("preview lab", "what would `up` do?"),
+        ("preview lab --json", "for a machine: changed is 0 when nothing would"),
+    )
+)
 def preview(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
-    """Show what `up` would change: the cloud side by Pulumi, the workers by Ansible in check mode."""
-    from cli import build
+    """Show what `up` would change, and change nothing.
 
-    _run(lambda: build.preview(_one(cluster), as_json=as_json))
-
-
-@app.command()
-def up(cluster: ClusterArg, yes: YesOpt = False, as_json: JsonOpt = False) -> None:
-    """Bring the cluster to what its spec says; a second run changes nothing.
-
-    Safe to interrupt: run it again and it goes on.
+    The cloud side by Pulumi, the workers by Ansible in check mode.
+    Exit 0 whether or not something would change.
     """
     from cli import build
 
-    _run(lambda: build.up(_one(cluster), yes=yes or as_json, as_json=as_json))
+    build.preview(_one(cluster), as_json=as_json)
 
 
-@app.command()
-def destroy(cluster: ClusterArg, yes: YesOpt = False, as_json: JsonOpt = False) -> None:
-    """Delete the cluster and all its data. Asks for the cluster's name first."""
+@app.command(
+    epilog=_examples(
+        ("up lab", "says what will be built, asks, builds"),
+        ("up lab --yes", "asks nothing, for scripts"),
+        ("up lab --json > up.json", "for a machine; asks nothing"),
+    )
+)
+def up(
+    cluster: ClusterArg,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask; for scripts. --json does not ask either.")
+    ] = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Bring the cluster to what its spec says; a second run changes nothing.
+
+    Safe to interrupt at any moment: run it again and it goes on.
+    Of the clouds, only lab is built so far: a data centre on this machine.
+    """
     from cli import build
 
-    _run(lambda: build.destroy(_one(cluster), yes=yes, as_json=as_json))
+    build.up(_one(cluster), yes=yes or as_json, as_json=as_json)
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        ("destroy lab", "asks for the cluster's name first"),
+        ("destroy lab --yes", "asks nothing, for scripts"),
+    )
+)
+def destroy(
+    cluster: ClusterArg,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed in scripts and with --json.")] = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Delete the cluster with all its data. Asks for the cluster's name first."""
+    from cli import build
+
+    build.destroy(_one(cluster), yes=yes, as_json=as_json)
+
+
+@app.command(
+    epilog=_examples(
+        ("status lab", "API servers, etcds, nodes, add-ons"),
+        ("status lab --json", "the same for a machine: ok, and one item a part"),
+    )
+)
 def status(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
     """Show how the running cluster is; exit 0 only when all is well. Reads only."""
     from cli import look
 
-    _run(lambda: look.status(_one(cluster), as_json=as_json))
+    look.status(_one(cluster), as_json=as_json)
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        ("verify lab", "every proof, minutes"),
+        ("verify lab --list", "what each does to the cluster"),
+        ("verify lab --only direct,vxlan", "some of them"),
+        ("verify lab --json", "what each proof saw"),
+    )
+)
 def verify(
     cluster: ClusterArg,
-    only: Annotated[list[str] | None, typer.Option("--only", help="Names of proofs to run; see --list.")] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="PROOF", help="Run this proof; several with commas, or given again."),
+    ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the proofs and what each does to the cluster.")] = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Prove that the cluster works, and say how: traffic, DNS, logs, events etcd.
 
-    In the lab also by faults: stops the events etcd, kills an API-server host and etcd members, and repairs them.
+    In the lab also by faults: stops the events etcd, kills an API-server host and
+    etcd members, and repairs them. Exit 1 when a proof fails.
     """
     from cli import look
 
-    _run(lambda: look.verify(_one(cluster), only=tuple(only or ()), list_only=list_, as_json=as_json))
+    names = tuple(name for group in only or () for name in group.split(",") if name)
+    look.verify(_one(cluster), only=names, list_only=list_, as_json=as_json)
 
 
-@app.command()
+@app.command(
+    epilog=_examples(("kubeconfig lab", "the path, and nothing else"))
+    + '\nkubectl --kubeconfig "$(./menagerie kubeconfig lab)" get nodes'
+)
 def kubeconfig(cluster: ClusterArg) -> None:
-    """Write a kubeconfig that works from this machine and print its path.
-
-    For example: kubectl --kubeconfig "$(menagerie kubeconfig lab)" get nodes
-    """
+    """Write a kubeconfig that works from this machine and print its path. Only you can read the file."""
     from cli import look
 
-    _run(lambda: look.kubeconfig(_one(cluster)))
-
-
-def _run(verb: Callable[[], None]) -> None:
-    """Run a verb; an error that a room foresaw becomes its message and its exit code."""
-    from cli.failures import explain
-
-    try:
-        verb()
-    except KeyboardInterrupt:
-        errors.print("interrupted; run the same command again to go on", style="yellow")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    except Exception as error:
-        foreseen = explain(error)
-        if foreseen is None:
-            raise
-        errors.print(f"error: {foreseen.text}", style="red", markup=False)
-        raise typer.Exit(foreseen.code) from None
+    look.kubeconfig(_one(cluster))
 
 
 def _load(names: list[str]) -> tuple[list[Loaded], list[Problem]]:
     try:
         paths = [find_cluster(name, ROOT) for name in names]
     except SpecError as error:
-        _print_problems(error.problems)
-        raise typer.Exit(EXIT_BAD_INPUT) from None
+        return [], error.problems
     return check_paths(paths)
 
 
 def _one(name: str) -> Cluster:
-    """The cluster, loaded and checked; problems are printed and end the command."""
+    """The cluster, loaded and checked; warnings are printed. SpecError with everything wrong with it."""
     loaded, problems = _load([name])
-    _print_problems(problems)
     if any(problem.is_error for problem in problems):
-        raise typer.Exit(EXIT_BAD_INPUT)
+        raise SpecError(problems)
+    print_problems(problems)
     return loaded[0].cluster
-
-
-def _print_problems(problems: list[Problem]) -> None:
-    for problem in problems:
-        errors.print(str(problem), markup=False, style="red" if problem.is_error else "yellow")

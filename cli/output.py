@@ -1,9 +1,10 @@
-"""What the command prints: steps with their times, tables, JSON; colours only on a terminal."""
+"""What the command prints: results on standard output, the rest on standard error; colours only on a terminal."""
 
 from __future__ import annotations
 
 import json
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +13,13 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-console = Console(stderr=False, highlight=False, soft_wrap=True)
+from cluster.problems import Problem
+
+console = Console(highlight=False, soft_wrap=True)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+DETAIL_EVERY_S = 5.0
+_NARROWEST_DETAIL = 20
 
 
 def print_json(value: object) -> None:
@@ -22,66 +28,125 @@ def print_json(value: object) -> None:
     sys.stdout.write("\n")
 
 
-class Steps:
-    """The named steps of a long piece of work: which are done, which runs, how many are left.
+def print_problems(problems: list[Problem]) -> None:
+    """What is wrong with specs, and where each code is explained."""
+    for problem in problems:
+        errors.print(str(problem), markup=False, style="red" if problem.is_error else "yellow")
+    if problems:
+        errors.print("docs/errors.md explains every code", style="dim")
 
-    On a terminal the running step is drawn in place; elsewhere each step is a line when it ends,
-    and a long one reports what it waits for. `quiet` prints nothing (for --json).
+
+class Details:
+    """What goes on inside a long piece of work, as lines: the newest every few seconds, and only if it is new."""
+
+    def __init__(self, prefix: str = "", every_s: float = DETAIL_EVERY_S) -> None:
+        self._prefix = prefix
+        self._every_s = every_s
+        self._newest = self._printed = ""
+        self._over = threading.Event()
+        self._began = time.monotonic()
+
+    def tell(self, text: str) -> None:
+        """Keep a detail; it is printed when its time comes, if no newer one has come."""
+        self._newest = text
+
+    @contextmanager
+    def lines(self) -> Iterator[None]:
+        """Print for the length of a block."""
+        thread = threading.Thread(target=self._run, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._over.set()
+            thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(self._every_s):
+            if self._newest not in ("", self._printed):
+                self._printed = self._newest
+                took = f"{time.monotonic() - self._began:6.0f} s"
+                errors.print(f"     {took}   {self._prefix}{self._newest}", style="dim", markup=False)
+
+
+class Steps:
+    """The named steps of a long piece of work: which are done, which runs, how long each took, what is left.
+
+    On a terminal the running step is one line that is drawn anew; elsewhere each step is a line when
+    it ends, and a long one tells every few seconds what it does. `quiet` prints nothing (for --json).
     """
 
     def __init__(self, names: tuple[str, ...], *, quiet: bool = False) -> None:
         self._names = names
-        self._done = 0
+        self._begun = 0
         self._quiet = quiet
         self._detail = ""
-        self._current = ""
-        self._started = time.monotonic()
-        self._began = time.monotonic()
-        self._live: Live | None = None
+        self._details: Details | None = None
+        self._started = self._began = time.monotonic()
         self.seconds: dict[str, float] = {}
+
+    @property
+    def total_s(self) -> float:
+        """Seconds since the first step could begin."""
+        return round(time.monotonic() - self._began, 1)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
         """Run one of the named steps."""
-        self._current, self._detail, self._started = name, "", time.monotonic()
+        self._begun += 1
+        self._detail, self._started = "", time.monotonic()
         try:
-            if self._quiet:
-                yield
-            elif console.is_terminal:
-                with Live(
-                    get_renderable=self._draw, console=console, refresh_per_second=8, transient=True
-                ) as self._live:
-                    yield
-            else:
+            with self._shown(name):
                 yield
         except BaseException:
-            self._say(f"[red]✗[/] {name}")
+            self._end(name, "✗", "red")
             raise
-        finally:
-            self._live = None
-        self._done += 1
-        self.seconds[name] = round(time.monotonic() - self._started, 1)
-        detail = f"  [dim]{self._detail}[/]" if self._detail else ""
-        self._say(f"[green]✓[/] {name}{detail}")
+        self._end(name, "✓", "green")
 
     def detail(self, text: str) -> None:
         """What the running step is doing now."""
-        if text == self._detail:
-            return
         self._detail = text
-        if not self._quiet and not console.is_terminal:
-            errors.print(f"          {text}", style="dim", markup=False)
+        if self._details:
+            self._details.tell(text)
 
-    def _say(self, text: str) -> None:
-        if not self._quiet:
-            took = time.monotonic() - self._started
-            console.print(f"[dim]{self._done:>2}/{len(self._names)} {took:6.1f} s[/] {text}")
+    @contextmanager
+    def _shown(self, name: str) -> Iterator[None]:
+        if self._quiet:
+            yield
+        elif errors.is_terminal:
+            with Live(get_renderable=lambda: self._line(name), console=errors, refresh_per_second=4, transient=True):
+                yield
+        else:
+            self._details = Details(f"{name}: ")
+            with self._details.lines():
+                yield
 
-    def _draw(self) -> Text:
-        took, total = time.monotonic() - self._started, time.monotonic() - self._began
-        left = self._names[self._done + 1 :]
-        line = Text(f"{self._done + 1:>2}/{len(self._names)} {took:6.1f} s   {self._current}", style="bold")
-        if self._detail:
-            line.append(f"  {self._detail}", style="dim")
-        line.append(f"\n   {total:7.1f} s in all; left: {', '.join(left) or 'nothing'}", style="dim")
+    @property
+    def _left(self) -> tuple[str, ...]:
+        return self._names[self._begun :]
+
+    def _end(self, name: str, mark: str, colour: str) -> None:
+        self.seconds[name] = round(time.monotonic() - self._started, 1)
+        if self._quiet:
+            return
+        left = f"left: {', '.join(self._left)}" if self._left and mark == "✓" else ""
+        line = Text.assemble((self._head(), "dim"), " ", (mark, colour), f" {name:<{max(map(len, self._names))}}  ")
+        line.append(left, style="dim")
+        line.rstrip()
+        errors.print(line)
+
+    def _head(self) -> str:
+        return f"{self._begun:>2}/{len(self._names)} {time.monotonic() - self._started:6.1f} s"
+
+    def _line(self, name: str) -> Text:
+        """The running step in one line: the detail gives way first, then the names of what is left."""
+        head = f"{self._head()}   {name}"
+        tail = f"  left: {', '.join(self._left)}" if self._left else ""
+        room = errors.width - 1 - len(head)
+        if room - len(tail) < _NARROWEST_DETAIL:
+            tail = f"  {len(self._left)} left" if self._left else ""
+        detail = Text(f"  {self._detail}" if self._detail else "")
+        detail.truncate(max(room - len(tail), 0), overflow="ellipsis")
+        line = Text.assemble((head, "bold"), (detail.plain, "dim"), (tail, "dim"), no_wrap=True, overflow="ellipsis")
+        line.truncate(errors.width - 1, overflow="ellipsis")
         return line

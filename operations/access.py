@@ -47,7 +47,7 @@ class Access:
     def from_stack(cls, cluster: str, outputs: dict[str, object]) -> Access:
         """From the stack's outputs. NotBuiltError when there are none."""
         if "outputs" not in outputs:
-            raise NotBuiltError(f"{cluster} has not been built; run: menagerie up {cluster}")
+            raise NotBuiltError(f"{cluster} has not been built; run: ./menagerie up {cluster}")
         return cls(
             ClusterOutputs.model_validate_json(str(outputs["outputs"])),
             str(outputs["operator_certificate"]),

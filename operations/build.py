@@ -15,7 +15,7 @@ from inventories.run import run
 from inventories.variables import declared, read_variables
 from operations import grounds
 from operations.access import ROOT, STATE, Access, NotBuiltError, runtime_dir
-from operations.stack import has_stack, open_stack
+from operations.stack import has_stack, open_stack, refuse_cloud
 from operations.status import not_well
 from operations.tokens import join_token
 from operations.waiting import Report, api_missing, nodes_missing, wait_until
@@ -72,6 +72,13 @@ class Built:
             "stack": {"changes": self.stack.changes, "seconds": self.stack.seconds},
             "workers": self.workers.to_json() if self.workers else None,
         }
+
+
+def refuse(cluster: Cluster) -> None:
+    """Raise what can be known to stand in the way of `up`, `preview` and `destroy`, before anything starts."""
+    refuse_cloud(cluster)
+    if cluster.spec.control_plane.cloud is Cloud.LAB:
+        grounds.refuse_without_rights()
 
 
 def up(cluster: Cluster, steps: Steps) -> Built:
@@ -137,7 +144,10 @@ def _configure(cluster: Cluster, access: Access, token: str | None, steps: Steps
     variables = read_variables(INVENTORIES / cluster.name, build(cluster, outputs).groups, known)
     inventory = build(cluster, outputs, join, variables)
     with access.ssh_key_file() as key:
-        return run(inventory, check=check, private_key=key, on_progress=_teller(inventory, steps.detail))
+        report = run(inventory, check=check, private_key=key, on_progress=_teller(inventory, steps.detail))
+    if report.canceled:
+        raise KeyboardInterrupt
+    return report
 
 
 def _teller(inventory: Inventory, report: Report) -> Callable[[Progress], None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from cluster.spec import Cloud, Cluster
 from lab import clean as lab_clean
 from lab import hosts, networks, plan, preflight
+from lab.errors import LabError
 from lab.prepare import lab_spec
 from lab.prepare import prepare as prepare_lab
 from operations.access import ROOT
@@ -21,6 +23,12 @@ from operations.waiting import Report
 def of(cluster: Cluster, repair: Callable[[], None]) -> Grounds | None:
     """The grounds of a cluster whose machines may be broken, None for every other. `repair` runs `up`."""
     return LabGrounds(cluster, repair) if cluster.spec.control_plane.cloud is Cloud.LAB else None
+
+
+def refuse_without_rights() -> None:
+    """LabError for somebody who is not root."""
+    if os.geteuid() != 0:
+        raise LabError("the lab is made of network namespaces and mounts, which only root may touch; use sudo")
 
 
 def prepare(cluster: Cluster, report: Report) -> None:

@@ -11,8 +11,23 @@ from cluster import versions
 from cluster.spec import Cluster
 from operations.access import STATE, Access
 from stacks.automation import ClusterStack
-from stacks.program import declare
+from stacks.program import CLOUDS, declare
 from tools.build import ensure
+
+
+class UnsupportedCloudError(Exception):
+    """The cluster's cloud has no stack."""
+
+
+def refuse_cloud(cluster: Cluster) -> None:
+    """UnsupportedCloudError for a cluster that no provider can build yet."""
+    cloud = cluster.spec.control_plane.cloud
+    if cloud not in CLOUDS:
+        built = ", ".join(sorted(CLOUDS))
+        raise UnsupportedCloudError(
+            f"{cluster.name} is for control_plane.cloud: {cloud.value}, which no provider builds yet; so far only "
+            f"`{built}` is built. `check` and `schema` work for every cloud"
+        )
 
 
 def open_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:

@@ -34,6 +34,10 @@ class StackError(Exception):
     """The engine refused or failed; the text says what and what to do."""
 
 
+class PassphraseError(StackError):
+    """Nothing says what encrypts the stack's secrets."""
+
+
 class StackLockedError(StackError):
     """Another run holds the stack's lock."""
 
@@ -61,25 +65,24 @@ class ClusterStack:
     def __init__(self, cluster: Cluster, program: Callable[[], None], pulumi: Path, state_dir: Path) -> None:
         self._cluster = cluster
         self._state_dir = state_dir
+        _refuse_without_passphrase(cluster)
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         command = auto.PulumiCommand(root=str(_command_root(pulumi, state_dir)), skip_version_check=True)
         backend = os.environ.get("PULUMI_BACKEND_URL") or f"file://{_made(state_dir / 'pulumi')}"
-        self._stack = auto.create_or_select_stack(
-            cluster.name,
-            project_name=PROJECT,
-            program=program,
-            opts=auto.LocalWorkspaceOptions(
-                pulumi_command=command,
-                project_settings=auto.ProjectSettings(
-                    name=PROJECT, runtime="python", backend=auto.ProjectBackend(url=backend)
-                ),
-                env_vars=self._environment(state_dir),
+        options = auto.LocalWorkspaceOptions(
+            pulumi_command=command,
+            project_settings=auto.ProjectSettings(
+                name=PROJECT, runtime="python", backend=auto.ProjectBackend(url=backend)
             ),
+            env_vars=self._environment(state_dir),
+        )
+        self._stack = self._guarded(
+            lambda: auto.create_or_select_stack(cluster.name, project_name=PROJECT, program=program, opts=options)
         )
 
     def up(self, on_event: OnEvent | None = None, on_output: Callable[[str], None] | None = None) -> Summary:
         """Make the world as the spec says, after looking at how it is (refresh)."""
-        self._forget_interrupted_creates()
+        self._guarded(self._forget_interrupted_creates)
         result = self._guarded(lambda: self._stack.up(refresh=True, on_event=on_event, on_output=on_output))
         return _summary(result.summary)
 
@@ -90,14 +93,14 @@ class ClusterStack:
 
     def destroy(self, on_event: OnEvent | None = None) -> Summary:
         """Delete every resource and the stack's own record."""
-        self._forget_interrupted_creates()
+        self._guarded(self._forget_interrupted_creates)
         result = self._guarded(lambda: self._stack.destroy(on_event=on_event))
-        self._stack.workspace.remove_stack(self._cluster.name)
+        self._guarded(lambda: self._stack.workspace.remove_stack(self._cluster.name))
         return _summary(result.summary)
 
     def outputs(self) -> dict[str, object]:
         """Stack outputs in clear, {} before the first `up`."""
-        return {name: output.value for name, output in self._stack.outputs().items()}
+        return {name: output.value for name, output in self._guarded(self._stack.outputs).items()}
 
     def _environment(self, state_dir: Path) -> dict[str, str]:
         paths = [str(_PLUGINS), os.environ.get("PATH", "")]
@@ -111,12 +114,7 @@ class ClusterStack:
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "PULUMI_HOME": str(_made(state_dir / "pulumi-home")),
         }
-        given = ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE")
-        if not any(name in os.environ for name in given):
-            if self._cluster.spec.control_plane.cloud is not Cloud.LAB:
-                raise StackError(
-                    "no passphrase for the stack's secrets; set PULUMI_CONFIG_PASSPHRASE_FILE to a file that holds it"
-                )
+        if not _passphrase_is_given():
             environment["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(_lab_passphrase(state_dir))
         return environment
 
@@ -160,6 +158,20 @@ def _command_root(pulumi: Path, state_dir: Path) -> Path:
     return link.parent.parent
 
 
+def _passphrase_is_given() -> bool:
+    return any(name in os.environ for name in ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"))
+
+
+def _refuse_without_passphrase(cluster: Cluster) -> None:
+    if cluster.spec.control_plane.cloud is not Cloud.LAB and not _passphrase_is_given():
+        raise PassphraseError(
+            "no passphrase for the stack's secrets; set PULUMI_CONFIG_PASSPHRASE_FILE to a file that holds it"
+        )
+    file = os.environ.get("PULUMI_CONFIG_PASSPHRASE_FILE")
+    if file and not os.path.isfile(file):
+        raise PassphraseError(f"PULUMI_CONFIG_PASSPHRASE_FILE names {file}, and there is no such file")
+
+
 def _lab_passphrase(state_dir: Path) -> Path:
     path = state_dir / "passphrase"
     if not path.exists():
@@ -177,6 +189,8 @@ def _summary(summary: auto.UpdateSummary) -> Summary:
 def _readable(text: str) -> str:
     """The engine's diagnostics, without its progress lines, the stack's outputs and its own traces."""
     lines = [line.rstrip() for line in text.splitlines()]
+    if "Diagnostics:" not in lines and "\n stderr: " in text:
+        return text.rpartition("\n stderr: ")[2].strip().removeprefix("error: ")
     start = next((i for i, line in enumerate(lines) if line.startswith("Diagnostics:")), 0)
     end = next((i for i, line in enumerate(lines) if i > start and line.startswith(("Outputs:", "Resources:"))), None)
     return "\n".join(line for line in lines[start:end] if line) or text

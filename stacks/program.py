@@ -17,6 +17,9 @@ from network.addresses import ROLES, AddressPlan, HostAddress
 from stacks.pki import Pki
 from stacks.provider import Provider
 
+CLOUDS = frozenset({Cloud.LAB})
+"""Clouds that have a provider."""
+
 _ROOT = Path(__file__).resolve().parent.parent
 _HOST_KEY = "ssh_host_key/"
 

@@ -27,12 +27,10 @@ class UnknownProofError(Exception):
 def chosen(only: tuple[str, ...]) -> tuple[Proof, ...]:
     """The proofs with these names, all of them for (). UnknownProofError names the nearest."""
     names = [proof.name for proof in PROOFS]
-    for name in only:
-        if name not in names:
-            near = get_close_matches(name, names, 1)
-            raise UnknownProofError(
-                f"no proof {name}" + (f"; did you mean {near[0]}?" if near else f"; there are {names}")
-            )
+    if unknown := [name for name in only if name not in names]:
+        close = {name: get_close_matches(name, names, 1) for name in unknown}
+        told = [f"no proof {name}" + (f"; did you mean {near[0]}?" if near else "") for name, near in close.items()]
+        raise UnknownProofError("\n  ".join([*told, f"there are: {', '.join(names)}"]))
     return tuple(proof for proof in PROOFS if not only or proof.name in only)
 
 

@@ -1,0 +1,65 @@
+"""Run the command: whatever goes wrong becomes a message, with --json a document, and an exit code."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from cli import exits, interrupts
+from cli.main import app
+from cli.output import errors, print_json, print_problems
+from cluster.load import SpecError
+
+_CHANGING = ("up", "destroy")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code. Raises nothing but what ends the interpreter."""
+    debug = "--debug" in arguments or os.environ.get("MENAGERIE_DEBUG", "") not in ("", "0")
+    given = [argument for argument in arguments if argument != "--debug"] or ["--help"]
+    try:
+        with interrupts.heard():
+            code = int(app(given, prog_name="menagerie", standalone_mode=False) or exits.DONE)
+            if code == exits.INTERRUPTED:  # what typer makes of a KeyboardInterrupt
+                raise KeyboardInterrupt
+            return code
+    except KeyboardInterrupt:
+        interrupts.end_children()
+        return _interrupted(given)
+    except Exception as error:  # noqa: BLE001 - the outermost: every error ends as a message
+        if debug:
+            traceback.print_exc()
+        return _failed(error, given, debug)
+
+
+def _failed(error: Exception, arguments: list[str], debug: bool) -> int:
+    from cli.failures import Foreseen, explain  # imports every room
+
+    foreseen = explain(error)
+    if foreseen is None:
+        text = f"unexpected {type(error).__name__}: {error}"
+        if not debug:
+            text += f"\n  this is a defect; where it is, shows: ./menagerie --debug {' '.join(arguments)}"
+        foreseen = Foreseen(text, exits.FAILED, "unexpected")
+    if isinstance(error, SpecError):
+        print_problems(error.problems)
+    else:
+        errors.print(Text(f"error: {foreseen.text}", style="red"))
+    if "--json" in arguments:
+        print_json(foreseen.to_json())
+    return foreseen.exit_code
+
+
+def _interrupted(arguments: list[str]) -> int:
+    text = "interrupted"
+    if any(verb in arguments for verb in _CHANGING):
+        text += "; nothing is lost: run the same command again and it goes on"
+    elif "verify" in arguments:
+        text += "; `./menagerie up` of the cluster mends what a proof had broken"
+    errors.print(text, style="yellow", markup=False)
+    if "--json" in arguments:
+        print_json({"error": {"code": "interrupted", "text": text, "exit_code": exits.INTERRUPTED}})
+    return exits.INTERRUPTED

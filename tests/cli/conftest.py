@@ -1,0 +1,88 @@
+"""The command in this process, with its streams and its exit code; nothing here reaches a real cluster."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.running import run
+from cluster.load import load_cluster
+from cluster.spec import Cluster
+
+LAB = Path(__file__).resolve().parents[2] / "inventories" / "lab"
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Menagerie = Callable[..., Ran]
+
+
+class Terminal(io.StringIO):
+    """Standard input at which somebody types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def menagerie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Menagerie:
+    """Run a command line; `typed` is what somebody types at a terminal, without it there is none.
+
+    As root, with no cluster built, and with verbs that would act failing the test.
+    """
+    from operations import build
+
+    def act(*_: object) -> object:
+        raise AssertionError("the verb acted")
+
+    for module in ("operations.stack", "operations.build"):
+        monkeypatch.setattr(f"{module}.STATE", tmp_path / "state")
+    for verb in ("up", "preview", "destroy"):
+        monkeypatch.setattr(build, verb, act)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.delenv("MENAGERIE_DEBUG", raising=False)
+
+    def call(*arguments: str, typed: str | None = None) -> Ran:
+        monkeypatch.setattr("sys.stdin", io.StringIO() if typed is None else Terminal(typed))
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Callable[..., Path]:
+    """The lab's spec in a folder of its own, with parts of its text replaced."""
+
+    def write(*replacements: tuple[str, str]) -> Path:
+        text = (LAB / "cluster.yaml").read_text()
+        for old, new in replacements:
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / "hosts.yaml").write_text((LAB / "hosts.yaml").read_text())
+        path = tmp_path / "cluster.yaml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def lab_cluster() -> Cluster:
+    return load_cluster(LAB / "cluster.yaml")

@@ -1,0 +1,254 @@
+"""What somebody is told who mistypes, forgets or refuses; and that nothing happens then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cluster.spec import Cluster
+from inventories.report import Failure, HostReport, RunReport
+from lab.errors import ForeignLabError
+from operations import build
+from operations.build import WorkersError
+from operations.stack import CLOUDS
+from stacks.automation import ClusterStack, PassphraseError, StackLockedError
+from tests.cli.conftest import Menagerie
+
+ON_ONE = ("up", "preview", "destroy", "status", "verify", "kubeconfig")
+WITH_JSON = ("up", "preview", "destroy", "status", "verify")
+
+
+def fails(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    """Make `up` raise."""
+
+    def up(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(build, "up", up)
+
+
+@pytest.mark.parametrize("verb", ("check", *ON_ONE))
+def test_a_mistyped_cluster_is_named_with_the_nearest_one(menagerie: Menagerie, verb: str) -> None:
+    ran = menagerie(verb, "lba")
+    assert (ran.code, ran.out) == (2, "")
+    assert "there is no cluster lba; did you mean lab?" in ran.err
+
+
+@pytest.mark.parametrize("verb", WITH_JSON)
+def test_a_bad_spec_is_one_json_document_with_its_problems(menagerie: Menagerie, verb: str) -> None:
+    ran = menagerie(verb, "lba", "--json")
+    error = ran.json["error"]
+    assert (ran.code, error["code"], error["exit_code"]) == (2, "bad-spec", 2)
+    assert [problem["code"] for problem in error["problems"]] == ["CFG-016"]
+
+
+def test_a_check_that_fails_has_the_document_of_one_that_passes(menagerie: Menagerie) -> None:
+    good, bad = menagerie("check", "lab", "--json"), menagerie("check", "lba", "--json")
+    assert (good.code, bad.code) == (0, 2)
+    assert set(good.json) == set(bad.json) == {"clusters", "problems"}
+    assert good.json == {"clusters": ["lab"], "problems": []}
+    assert bad.json["problems"][0]["hint"] == "write lab"
+
+
+def test_a_path_that_does_not_exist_is_named(menagerie: Menagerie) -> None:
+    ran = menagerie("check", "nowhere/cluster.yaml")
+    assert ran.code == 2
+    assert "nowhere/cluster.yaml: error[CFG-010] there is no such file" in ran.err
+
+
+def test_all_errors_of_a_broken_spec_are_told_at_once_with_their_places(
+    menagerie: Menagerie, spec: Callable[..., Path]
+) -> None:
+    path = spec(
+        ('version: "1.36.4"', "version: 1.36"),
+        ("direct_routing: true", "direct_ruoting: true"),
+        ("main: {members: 3", "main: {members: 4"),
+        ("services: 10.201.0.0/16", "services: 10.200.0.0/24"),
+    )
+    ran = menagerie("check", str(path))
+    assert ran.code == 2
+    for place, code in [("3:23", "CFG-004"), ("11:19", "ETC-001"), ("14:9", "NET-001"), ("17:29", "CFG-001")]:
+        assert any(line.startswith(f"{path}:{place}: error[{code}]") for line in ran.err.splitlines()), ran.err
+    assert "docs/errors.md" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("frob",), "No such command 'frob'"),
+        (("chekc",), "Did you mean 'check'?"),
+        (("up",), "Missing argument 'CLUSTER'"),
+        (("up", "lab", "--yess"), "No such option: --yess"),
+    ],
+)
+def test_a_wrong_command_line_is_told_where_the_help_is(
+    menagerie: Menagerie, arguments: tuple[str, ...], text: str
+) -> None:
+    ran = menagerie(*arguments)
+    assert (ran.code, ran.out) == (2, "")
+    assert text in ran.err
+    assert "--help" in ran.err
+    assert menagerie(*arguments, "--json").json["error"]["code"] == "usage"
+
+
+def test_a_mistyped_proof_is_named_with_the_nearest_one_and_all_there_are(menagerie: Menagerie) -> None:
+    ran = menagerie("verify", "lab", "--only", "dirct")
+    assert ran.code == 2
+    assert "no proof dirct; did you mean direct?" in ran.err
+    assert "vxlan" in ran.err
+
+
+def test_a_list_of_proofs_can_be_of_some(menagerie: Menagerie) -> None:
+    ran = menagerie("verify", "lab", "--list", "--only", "vxlan,direct", "--json")
+    assert [proof["name"] for proof in ran.json] == ["direct", "vxlan"]
+
+
+@pytest.mark.parametrize("verb", ("status", "verify", "kubeconfig"))
+def test_a_cluster_that_was_never_built_is_told_how_to_build_it(menagerie: Menagerie, verb: str) -> None:
+    ran = menagerie(verb, "lab")
+    assert (ran.code, ran.out) == (1, "")
+    assert "lab has not been built from this checkout; run: ./menagerie up lab" in ran.err
+
+
+@pytest.mark.parametrize("verb", ("up", "preview", "destroy", "status", "verify"))
+def test_a_cloud_without_a_provider_is_refused_before_anything_starts(
+    menagerie: Menagerie, spec: Callable[..., Path], verb: str
+) -> None:
+    path = spec(("cloud: lab", "cloud: azure"), ("disk: lab-folder", "disk: local-nvme"))
+    ran = menagerie(verb, str(path), "--json", *(["--yes"] if verb in ("up", "destroy") else []))
+    assert (ran.code, ran.json["error"]["code"]) == (2, "unsupported-cloud")
+    assert "azure, which no provider builds yet; so far only `lab` is built" in ran.err
+
+
+def test_every_cloud_that_is_not_refused_has_a_folder_of_stacks() -> None:
+    folders = {path.parent.name for path in (Path(build.ROOT) / "stacks").glob("*/provider.py")}
+    assert folders == {cloud.value for cloud in CLOUDS}
+
+
+def _cloud_cluster(cluster: Cluster) -> Cluster:
+    control_plane = cluster.spec.control_plane.model_copy(update={"cloud": "azure"})
+    return Cluster(spec=cluster.spec.model_copy(update={"control_plane": control_plane}), hosts=cluster.hosts)
+
+
+def test_a_cloud_stack_without_a_passphrase_is_refused_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lab_cluster: Cluster
+) -> None:
+    monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE", raising=False)
+    monkeypatch.delenv("PULUMI_CONFIG_PASSPHRASE_FILE", raising=False)
+    with pytest.raises(PassphraseError, match="set PULUMI_CONFIG_PASSPHRASE_FILE"):
+        ClusterStack(_cloud_cluster(lab_cluster), lambda: None, tmp_path / "pulumi", tmp_path / "state")
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_passphrase_file_that_does_not_exist_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lab_cluster: Cluster
+) -> None:
+    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE_FILE", "/nowhere/passphrase")
+    with pytest.raises(PassphraseError, match="names /nowhere/passphrase"):
+        ClusterStack(lab_cluster, lambda: None, tmp_path / "pulumi", tmp_path / "state")
+
+
+def test_up_without_a_terminal_asks_for_yes_and_starts_nothing(menagerie: Menagerie) -> None:
+    ran = menagerie("up", "lab")
+    assert (ran.code, ran.out) == (2, "")
+    assert "./menagerie up lab --yes" in ran.err
+    assert "./menagerie preview lab" in ran.err
+
+
+@pytest.mark.parametrize("typed", ["n\n", "\n", ""])
+def test_up_starts_nothing_unless_told_to_go_on(menagerie: Menagerie, typed: str) -> None:
+    ran = menagerie("up", "lab", typed=typed)
+    assert (ran.code, ran.out) == (1, "")
+    assert "3 machines at sites" in ran.err
+    assert "nothing was touched" in ran.err
+
+
+@pytest.mark.parametrize("arguments", [(), ("--json",)])
+def test_destroy_without_a_terminal_deletes_nothing(menagerie: Menagerie, arguments: tuple[str, ...]) -> None:
+    ran = menagerie("destroy", "lab", *arguments)
+    assert ran.code == 2
+    assert "./menagerie destroy lab --yes" in ran.err
+
+
+@pytest.mark.parametrize("typed", ["lba\n", "y\n", "\n", ""])
+def test_destroy_deletes_nothing_when_the_name_is_wrong(menagerie: Menagerie, typed: str) -> None:
+    ran = menagerie("destroy", "lab", typed=typed)
+    assert ran.code == 1
+    assert "is not lab; nothing was touched" in ran.err
+
+
+def test_destroy_goes_on_with_the_right_name(menagerie: Menagerie) -> None:
+    ran = menagerie("destroy", "lab", typed="lab\n")
+    assert "the verb acted" in ran.err
+
+
+@pytest.mark.parametrize("verb", ("up", "preview", "destroy"))
+def test_only_root_may_touch_the_lab(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 65534)
+    ran = menagerie(verb, "lab", typed="lab\n")
+    assert ran.code == 1
+    assert "only root may touch; use sudo" in ran.err
+
+
+def test_a_file_that_may_not_be_read_is_named(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails(monkeypatch, PermissionError(13, "Permission denied", "/state/lab"))
+    ran = menagerie("up", "lab", "--yes")
+    assert ran.code == 1
+    assert "/state/lab" in ran.err
+    assert "Traceback" not in ran.err
+
+
+def _workers_error(host: HostReport) -> WorkersError:
+    failure = Failure("worker-1", "base", "Set sysctls", "no route", unreachable=bool(host.unreachable))
+    return WorkersError(RunReport({"worker-1": host}, (failure,)))
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "word"),
+    [
+        (StackLockedError("lab is locked by another run: pid 7"), 3, "locked"),
+        (ForeignLabError("the lab of another checkout runs"), 3, "foreign-lab"),
+        (_workers_error(HostReport(unreachable=1)), 4, "workers-unreachable"),
+        (_workers_error(HostReport(failed=1)), 1, "workers-failed"),
+        (OSError(28, "No space left on device", "/cache"), 1, "no-space"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_exit_codes_are_those_of_the_help_page_and_machines_have_a_word_for_each(
+    menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, error: BaseException, code: int, word: str
+) -> None:
+    fails(monkeypatch, error)
+    ran = menagerie("up", "lab", "--json")
+    assert ran.code == code
+    assert ran.json["error"] == {"code": word, "exit_code": code, "text": ran.json["error"]["text"]}
+    assert "Traceback" not in ran.err
+
+
+def test_an_error_that_nobody_foresaw_has_no_trace_and_says_how_to_get_it(
+    menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fails(monkeypatch, KeyError("surprise"))
+    ran = menagerie("up", "lab", "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (1, "unexpected")
+    assert "Traceback" not in ran.err
+    assert "./menagerie --debug up lab" in ran.err
+
+
+@pytest.mark.parametrize("arguments", [("--debug", "up", "lab", "--yes"), ("up", "lab", "--yes", "--debug")])
+def test_debug_shows_the_trace_wherever_it_stands(
+    menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    fails(monkeypatch, KeyError("surprise"))
+    ran = menagerie(*arguments)
+    assert ran.code == 1
+    assert "Traceback" in ran.err
+
+
+def test_the_environment_asks_for_traces_too(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails(monkeypatch, StackLockedError("locked"))
+    monkeypatch.setenv("MENAGERIE_DEBUG", "1")
+    ran = menagerie("up", "lab", "--yes")
+    assert ran.code == 3
+    assert "Traceback" in ran.err

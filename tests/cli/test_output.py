@@ -1,0 +1,116 @@
+"""What is drawn where: one line at a time on a terminal, few lines elsewhere, no colour in a file."""
+
+from __future__ import annotations
+
+import io
+import re
+import time
+
+import pytest
+from rich.console import Console
+
+from cli import output
+from cli.look import print_status
+from cli.output import Details, Steps
+from operations.status import Item, Status
+
+NAMES = ("cloud side", "API server", "workers")
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def test_without_a_terminal_each_step_is_one_line_with_its_time_and_what_is_left(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    steps = Steps(NAMES)
+    for name in NAMES:
+        with steps.step(name):
+            for number in range(100):
+                steps.detail(f"task {number}")
+    out, err = capsys.readouterr()
+    assert out == ""
+    lines = err.splitlines()
+    assert len(lines) == 3
+    assert re.fullmatch(r" 1/3 +0\.\d s ✓ cloud side +left: API server, workers", lines[0])
+    assert re.fullmatch(r" 3/3 +0\.\d s ✓ workers", lines[2])
+    assert list(steps.seconds) == list(NAMES)
+
+
+def test_a_step_that_fails_is_named_with_its_own_number(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = Steps(NAMES)
+    with steps.step("cloud side"):
+        pass
+    with pytest.raises(ValueError, match="no"), steps.step("API server"):
+        raise ValueError("no")
+    assert re.fullmatch(r" 2/3 +0\.\d s ✗ API server", capsys.readouterr().err.splitlines()[1])
+
+
+def test_details_without_a_terminal_are_the_newest_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    details = Details("workers: ", every_s=0.2)
+    with details.lines():
+        for number in range(50):
+            details.tell(f"task {number}")
+            time.sleep(0.01)
+        details.tell("the last")
+        time.sleep(0.7)
+    lines = capsys.readouterr().err.splitlines()
+    assert 2 <= len(lines) <= 7
+    assert lines[-1].endswith("s   workers: the last")
+    assert len(set(lines)) == len(lines)
+
+
+def test_a_detail_that_comes_once_is_shown_although_nothing_follows(capsys: pytest.CaptureFixture[str]) -> None:
+    details = Details(every_s=0.05)
+    with details.lines():
+        details.tell("building kubernetes")
+        time.sleep(0.3)
+    assert [line[-19:] for line in capsys.readouterr().err.splitlines()] == ["building kubernetes"]
+
+
+def test_quiet_steps_print_nothing_and_are_timed(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = Steps(NAMES, quiet=True)
+    with steps.step("cloud side"):
+        steps.detail("something")
+    assert capsys.readouterr() == ("", "")
+    assert "cloud side" in steps.seconds
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_on_a_terminal_the_running_step_is_one_line(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr(output, "errors", Console(file=screen, force_terminal=True, width=width, soft_wrap=True))
+    steps = Steps(NAMES)
+    with steps.step("cloud side"):
+        steps.detail(f"creating host [api-1] {'x' * 300}")
+        time.sleep(0.6)
+    drawn = [_ESCAPES.sub("", part) for part in re.split(r"[\r\n]", screen.getvalue())]
+    running = [line for line in drawn if "cloud side" in line and "✓" not in line]
+    assert running
+    assert all(len(line) < width for line in running)
+    assert any("creating host [" in line for line in running) or width == 40
+    assert any("left" in line for line in running)
+    # One line is drawn anew by going to its start; two would need a step up while drawing.
+    assert screen.getvalue().count("\x1b[1A") <= 1
+
+
+def _status() -> Status:
+    long = "etcd ok, etcd-readiness ok, and some more that makes this line far longer than eighty columns are"
+    return Status(
+        "lab", "https://10.77.0.10:6443", (Item("etcds", "etcd main", True, long), Item("etcds", "x", False, "[gone]"))
+    )
+
+
+def test_a_status_is_not_wrapped_and_has_no_colour_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    print_status(_status())
+    out = capsys.readouterr().out
+    assert out.splitlines() == [
+        f"etcds  etcd main  ok      {_status().items[0].detail}",
+        "       x          not ok  [gone]",
+        "endpoint  https://10.77.0.10:6443; 1 of 2 not ok",
+    ]
+
+
+def test_a_status_has_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    monkeypatch.setattr("cli.look.console", Console(file=screen, force_terminal=True, width=80, soft_wrap=True))
+    print_status(_status())
+    assert "\x1b[3" in screen.getvalue()
