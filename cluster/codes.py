@@ -59,6 +59,7 @@ MEANING: dict[str, str] = {
     "INV-001": "A name, address, MAC or BMC is given to two hosts, or a host has a name of the control plane's hosts.",
     "INV-002": "A MAC isn't six bytes of one card: malformed, zero, multicast or broadcast.",
     "INV-005": "A host's address is outside its rack's range, or one that no host can have.",
+    "INV-006": "A limit, a tag or the inventory itself matches nothing: a run would do nothing and call it success.",
     "INV-007": "A pool's site or a host's rack isn't declared.",
     "INV-008": "A pool is neither machines at a site (site, hosts) nor machines of the cloud (machine, min, max), "
     "or is both.",

@@ -13,7 +13,7 @@ from cluster.load import check_paths
 SPECS = Path(__file__).parents[1] / "specs"
 VALID = sorted(SPECS.glob("valid-*.yaml"))
 INVALID = sorted(SPECS.glob("invalid-*.yaml"))
-NOT_FROM_A_FILE = {"CFG-016"}
+NOT_FROM_A_FILE = {"CFG-016", "INV-006"}
 
 
 def head(path: Path, key: str) -> list[str]:
