@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,11 +108,24 @@ class Access:
 
 def runtime_dir(cluster: str) -> Path:
     """Folder for short-lived files of one cluster of this checkout, mode 0700."""
-    base = Path(os.environ.get("XDG_RUNTIME_DIR") or "/run")
-    checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
-    path = base / "menagerie" / checkout / cluster
+    path = _runtime_path(cluster)
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path
+
+
+def forget_runtime(cluster: str) -> None:
+    """Remove the cluster's `runtime_dir`, and the folders above it that nothing else uses."""
+    path = _runtime_path(cluster)
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        path.parent.rmdir()
+        path.parent.parent.rmdir()
+
+
+def _runtime_path(cluster: str) -> Path:
+    base = Path(os.environ.get("XDG_RUNTIME_DIR") or "/run")
+    checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
+    return base / "menagerie" / checkout / cluster
 
 
 def _base64(text: str) -> str:

@@ -14,7 +14,7 @@ from inventories.report import Progress, RunReport
 from inventories.run import run
 from inventories.variables import declared, read_variables
 from operations import grounds
-from operations.access import ROOT, STATE, Access, NotBuiltError, runtime_dir
+from operations.access import ROOT, STATE, Access, NotBuiltError, forget_runtime
 from operations.stack import has_stack, open_stack, refuse_cloud
 from operations.status import not_well
 from operations.tokens import join_token
@@ -128,7 +128,7 @@ def destroy(cluster: Cluster, steps: Steps) -> Summary:
         if cluster.spec.control_plane.cloud is Cloud.LAB:
             grounds.clean(steps.detail)
         shutil.rmtree(STATE / cluster.name, ignore_errors=True)
-        shutil.rmtree(runtime_dir(cluster.name), ignore_errors=True)
+        forget_runtime(cluster.name)
     return summary
 
 

@@ -70,6 +70,7 @@ class ClusterStack:
         command = auto.PulumiCommand(root=str(_command_root(pulumi, state_dir)), skip_version_check=True)
         backend = os.environ.get("PULUMI_BACKEND_URL") or f"file://{_made(state_dir / 'pulumi')}"
         options = auto.LocalWorkspaceOptions(
+            work_dir=str(_made(state_dir / "workspace")),  # by default a temporary folder that nobody removes
             pulumi_command=command,
             project_settings=auto.ProjectSettings(
                 name=PROJECT, runtime="python", backend=auto.ProjectBackend(url=backend)

@@ -33,6 +33,7 @@ ROOMS: dict[str, set[str]] = {
     "operations": {"cluster", "network", "etcd", "control_plane", "userdata", "lab", "inventories", "stacks", "tools"},
 }
 ROOMS["cli"] = set(ROOMS)
+ROOMS["bench"] = set(ROOMS) - {"cli"}
 
 # A package from outside -> the only rooms that may import it.
 GUARDED = {"pulumi": {"stacks"}, "ansible_runner": {"inventories"}}

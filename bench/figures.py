@@ -1,0 +1,79 @@
+"""Arithmetic of the bench: figures with an aim, ratios of paired rounds, a table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured quantity, a value for each time it was measured.
+
+    aim: the most that is wanted of the median, None where there is no aim. note: how it was measured.
+    """
+
+    name: str
+    unit: str
+    values: tuple[float, ...]
+    aim: float | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise ValueError(f"{self.name}: nothing was measured")
+
+    @property
+    def median(self) -> float:
+        return median(self.values)
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the median is within the aim, None without an aim."""
+        return None if self.aim is None else self.median <= self.aim
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "median": self.median,
+            "values": list(self.values),
+            "aim": self.aim,
+            "met": self.met,
+            "note": self.note,
+        }
+
+
+def ratios(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, ...]:
+    """Quotient of each round's pair. ValueError when the rounds do not pair up or took no time."""
+    if len(ours) != len(theirs) or any(value <= 0 for value in theirs):
+        raise ValueError(f"{list(ours)} and {list(theirs)} are not pairs of durations")
+    return tuple(our / their for our, their in zip(ours, theirs, strict=True))
+
+
+def number(value: float) -> str:
+    """Three digits that matter; whole from 100 on."""
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:.{digits}f}"
+
+
+def table(figures: Sequence[Figure]) -> str:
+    """The figures as text in columns: median, all values, aim, and whether it was met."""
+    head = ("measured", "median", "each time", "aim", "")
+    rows = [head, *(_row(figure) for figure in figures)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    lines = [_line(row, widths) for row in rows]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+
+def _row(figure: Figure) -> tuple[str, ...]:
+    unit = f" {figure.unit}" if figure.unit else ""
+    each = "  ".join(map(number, figure.values)) if len(figure.values) > 1 else ""
+    aim = "" if figure.aim is None else f"<= {number(figure.aim)}{unit}"
+    verdict = {None: "", True: "met", False: "MISSED"}[figure.met]
+    return (figure.name, f"{number(figure.median)}{unit}", each, aim, verdict)
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()

@@ -1,0 +1,44 @@
+"""The machine that a measurement was made on, and how busy it was."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Machine:
+    """cores: those this process may use. memory_gib: all there is."""
+
+    cpu: str
+    cores: int
+    memory_gib: float
+    kernel: str
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.cpu}, {self.cores} cores, {self.memory_gib:.1f} GiB, Linux {self.kernel}"
+
+
+def read(cpuinfo: Path = Path("/proc/cpuinfo"), meminfo: Path = Path("/proc/meminfo")) -> Machine:
+    """This machine."""
+    model = _value(cpuinfo.read_text(), "model name") or platform.machine()
+    kilobytes = int(_value(meminfo.read_text(), "MemTotal").split()[0])
+    return Machine(model, len(os.sched_getaffinity(0)), kilobytes / 2**20, platform.release())
+
+
+def load() -> float:
+    """Processes that ran or wanted to, on average over the last minute."""
+    return os.getloadavg()[0]
+
+
+def _value(text: str, key: str) -> str:
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return ""

@@ -1,0 +1,24 @@
+"""Serves dynamic resources for as long as the engine that asked for them lives.
+
+An engine that was killed does not end its plugins, and `pulumi.dynamic` would serve nobody for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import threading
+import time
+
+_EVERY_S = 1.0
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(_EVERY_S)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    runpy.run_module("pulumi.dynamic", run_name="__main__", alter_sys=True)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from itertools import islice
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.soak import NOTHING_S, REPAIR, Fault, Outcome, faults, record, wrong
+from operations.verify.faults import PROOFS
+
+HOSTS = ("api-1", "worker-1")
+ROUND = len(PROOFS) + 2
+
+
+@given(st.integers())
+def test_the_same_seed_asks_for_the_same_faults(seed: int) -> None:
+    assert list(islice(faults(seed, HOSTS), 20)) == list(islice(faults(seed, HOSTS), 20))
+
+
+@given(st.integers(), st.integers(0, 5))
+def test_every_round_has_every_kind_once(seed: int, number: int) -> None:
+    found = list(islice(faults(seed, HOSTS), number * ROUND, (number + 1) * ROUND))
+    assert len({fault.name for fault in found}) == ROUND
+    assert all(fault.proof or 0 < fault.after_s <= NOTHING_S for fault in found)
+    assert all(fault.host in HOSTS for fault in found if fault.name == REPAIR)
+
+
+def test_rounds_differ_in_their_order() -> None:
+    drawn = [fault.name for fault in islice(faults(1, HOSTS), 10 * ROUND)]
+    assert len({tuple(drawn[at : at + ROUND]) for at in range(0, len(drawn), ROUND)}) > 1
+
+
+def test_the_record_counts_each_kind_and_what_went_wrong() -> None:
+    outcomes = [Outcome(Fault("a"), 3.0), Outcome(Fault("b"), 1.0), Outcome(Fault("a"), 2.0, "broken")]
+    _, first, second = record(outcomes).splitlines()
+    assert first.split() == ["2", "1", "2.0", "to", "3.0", "a"]
+    assert second.split() == ["1", "1", "1.0", "to", "1.0", "b"]
+
+
+def test_what_is_not_well_after_an_up_is_named() -> None:
+    items = [{"name": "api-1", "ok": True, "detail": ""}, {"name": "worker-1", "ok": False, "detail": "NotReady"}]
+    assert wrong({"status": {"items": items}}) == "worker-1: NotReady"
+    assert wrong({"status": {"items": items[:1]}}) == ""
