@@ -79,8 +79,10 @@ def _processes() -> set[str]:
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             groups, command = (entry / "cgroup").read_text(), (entry / "cmdline").read_text()
-            name = (entry / "comm").read_text().strip()
+            name, _, state_ = (entry / "stat").read_text().partition("(")[2].rpartition(") ")
         except OSError:
+            continue
+        if state_[0] in "ZX":  # dead, and waiting for the machine's init to notice
             continue
         if f"{cgroups.ROOT}/{state.lab_id()}" in groups or str(ROOT) in command:
             found.add(f"{name} {entry.name}")
