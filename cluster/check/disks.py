@@ -20,7 +20,7 @@ class _Disks:
     advice: str
 
 
-# Classes and latencies as the clouds' own pages state them; "low single-digit ms" counts as 2.
+# Kinds and their class of latency, from common knowledge: not yet checked against the clouds' own pages.
 _BY_CLOUD = {
     Cloud.AZURE: _Disks(
         ("local-nvme", "premium_ssd_v2", "ultra_ssd"),
