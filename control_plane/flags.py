@@ -148,13 +148,7 @@ def controller_manager(cluster: Cluster) -> Flags:
     network = cluster.spec.network
     kubeconfig = f"{paths.KUBERNETES}/controller-manager.conf"
     return {
-        "kubeconfig": kubeconfig,
-        "authentication-kubeconfig": kubeconfig,
-        "authorization-kubeconfig": kubeconfig,
-        "bind-address": "127.0.0.1",
-        **_TLS,
-        "profiling": "false",
-        "leader-elect": "true",
+        **_elected(kubeconfig),
         "controllers": "*,bootstrapsigner,tokencleaner",
         "use-service-account-credentials": "true",
         "cluster-name": cluster.name,
@@ -179,6 +173,11 @@ def controller_manager(cluster: Cluster) -> Flags:
 
 def scheduler(kubeconfig: str) -> Flags:
     """Flags of kube-scheduler: CIS 1.4."""
+    return _elected(kubeconfig)
+
+
+def _elected(kubeconfig: str) -> Flags:
+    """What the controller manager and the scheduler share: one of each is at work, and serves its own host only."""
     return {
         "kubeconfig": kubeconfig,
         "authentication-kubeconfig": kubeconfig,

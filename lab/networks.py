@@ -6,7 +6,6 @@ routes of the lab's ranges.
 
 from __future__ import annotations
 
-import shutil
 import socket
 from dataclasses import dataclass
 from ipaddress import IPv4Address
@@ -191,8 +190,3 @@ def _ensure_uplink(router: str, spec: LabSpec) -> None:
 def _inside(name: str, *argv: str) -> str:
     # `nsenter --net` alone would leave the machine's /sys, which sysctl does not need.
     return shell.run("nsenter", f"--net={_RUN / name}", *argv)
-
-
-def tools_missing() -> tuple[str, ...]:
-    """Programs that this module needs and the machine lacks."""
-    return tuple(name for name in ("ip", "nft", "nsenter", "sysctl") if shutil.which(name) is None)

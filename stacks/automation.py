@@ -81,10 +81,10 @@ class ClusterStack:
             lambda: auto.create_or_select_stack(cluster.name, project_name=PROJECT, program=program, opts=options)
         )
 
-    def up(self, on_event: OnEvent | None = None, on_output: Callable[[str], None] | None = None) -> Summary:
+    def up(self, on_event: OnEvent | None = None) -> Summary:
         """Make the world as the spec says, after looking at how it is (refresh)."""
         self._guarded(self._forget_interrupted_creates)
-        result = self._guarded(lambda: self._stack.up(refresh=True, on_event=on_event, on_output=on_output))
+        result = self._guarded(lambda: self._stack.up(refresh=True, on_event=on_event))
         return _summary(result.summary)
 
     def preview(self, on_event: OnEvent | None = None) -> Summary:
