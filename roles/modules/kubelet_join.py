@@ -19,6 +19,11 @@ options:
   kubeadm: {description: Path of kubeadm., type: path, default: /usr/local/bin/kubeadm}
   patches: {description: Folder of kubeadm patches., type: path, required: true}
   replace: {description: Reset a node of another cluster and join this one., type: bool, default: false}
+  units:
+    description: Units to bring up to date once the host is a node, the kubelet's among them. See M(host_state).
+    type: list
+    elements: dict
+    default: []
 author: [Menagerie]
 """
 
@@ -34,7 +39,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 state: {description: "What the host was: absent, joined, foreign or expired.", type: str, returned: always}
-actions: {description: What was done., type: list, elements: str, returned: always}
+actions: {description: "What was done, to units too.", type: list, elements: str, returned: always}
 """
 
 import base64
@@ -52,6 +57,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.menagerie_host import Refused, units
 
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 BOOTSTRAP_CONF = "/etc/kubernetes/bootstrap-kubelet.conf"
@@ -226,6 +232,13 @@ def converge(module: AnsibleModule, found: Membership) -> list[str]:
     return [name for name, _ in needed]
 
 
+def current_units(module: AnsibleModule) -> list[str]:
+    try:
+        return units.converge(module.params["units"], module.check_mode).actions
+    except Refused as error:
+        module.fail_json(msg=str(error))
+
+
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
@@ -236,6 +249,7 @@ def main() -> None:
             "kubeadm": {"type": "path", "default": "/usr/local/bin/kubeadm"},
             "patches": {"type": "path", "required": True},
             "replace": {"type": "bool", "default": False},
+            "units": {"type": "list", "elements": "dict", "default": [], "options": units.OPTIONS},
         },
         supports_check_mode=True,
     )
@@ -248,7 +262,7 @@ def main() -> None:
             )
         if found.state != "joined" and not module.params["token"] and not module.check_mode:
             module.fail_json(msg="this host is no node yet and no join token was given; run 'menagerie up'")
-        actions = converge(module, found)
+        actions = converge(module, found) + current_units(module)
     module.exit_json(changed=bool(actions), state=found.state, reason=found.reason, actions=actions)
 
 

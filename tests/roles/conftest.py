@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import grp
+import importlib
 import importlib.util
+import os
+import pwd
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,17 +24,30 @@ def _load(name: str, path: Path) -> ModuleType:
     return module
 
 
-@pytest.fixture(scope="session")
-def shared() -> Iterator[ModuleType]:
+@pytest.fixture(scope="session", autouse=True)
+def shared() -> Iterator[None]:
     """module_utils as the modules import it on a host."""
-    sys.modules[SHARED] = _load(SHARED, ROLES / "module_utils" / "menagerie_host.py")
-    yield sys.modules[SHARED]
-    del sys.modules[SHARED]
+    folder = ROLES / "module_utils" / "menagerie_host"
+    spec = importlib.util.spec_from_file_location(
+        SHARED, folder / "__init__.py", submodule_search_locations=[str(folder)]
+    )
+    assert spec and spec.loader
+    sys.modules[SHARED] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sys.modules[SHARED])
+    yield
+    for name in [name for name in sys.modules if name.startswith(SHARED)]:
+        del sys.modules[name]
 
 
 @pytest.fixture(scope="session")
-def module(shared: ModuleType) -> Callable[[str], ModuleType]:
-    """module("host_files"): an Ansible module of ours as a Python module."""
+def host(shared: None) -> Callable[[str], ModuleType]:
+    """host("files"): what the modules share about one kind of thing."""
+    return lambda name: importlib.import_module(f"{SHARED}.{name}")
+
+
+@pytest.fixture(scope="session")
+def module(shared: None) -> Callable[[str], ModuleType]:
+    """module("host_state"): an Ansible module of ours as a Python module."""
     loaded: dict[str, ModuleType] = {}
 
     def get(name: str) -> ModuleType:
@@ -39,3 +56,9 @@ def module(shared: ModuleType) -> Callable[[str], ModuleType]:
         return loaded[name]
 
     return get
+
+
+@pytest.fixture
+def own() -> str:
+    """user:group of who runs the tests."""
+    return f"{pwd.getpwuid(os.getuid()).pw_name}:{grp.getgrgid(os.getgid()).gr_name}"

@@ -43,8 +43,9 @@ def archive(**members):
 
 
 @pytest.fixture
-def mirror(monkeypatch, module):
-    monkeypatch.setattr(module("host_programs").time, "sleep", lambda _: None)
+def mirror(monkeypatch, host, tmp_path):
+    monkeypatch.setattr(host("programs"), "MANIFEST", str(tmp_path / "programs.json"))
+    monkeypatch.setattr(host("downloads").time, "sleep", lambda _: None)
     monkeypatch.setattr(Handler, "files", {"/bare": b"bare", "/a.tgz": archive(ctr=b"ctr", shim=b"shim")})
     monkeypatch.setattr(Handler, "failures", [])
     monkeypatch.setattr(Handler, "asked", [])
@@ -77,38 +78,62 @@ def packed(mirror, members):
     return {"url": f"{mirror}/a.tgz", "sha256": sha(content), "path": None, "members": members, "mode": "0755"}
 
 
-def test_a_bare_program_is_fetched_checked_and_executable(module, mirror, tmp_path):
-    programs = module("host_programs")
+def test_a_bare_program_is_fetched_checked_and_executable(host, mirror, tmp_path):
+    programs = host("programs")
     program = bare(mirror, tmp_path / "sbin" / "runc")
-    assert not programs.is_current(program, {})
-    assert programs.fetch_all([program], 1, 5) == ({}, [])
-    assert programs.is_current(program, {})
+    assert programs.pending([program]) == [program]
+    programs.apply([program], 1, 5)
+    assert programs.pending([program]) == []
     assert os.listdir(tmp_path / "sbin") == ["runc"]
     assert (tmp_path / "sbin" / "runc").stat().st_mode & 0o777 == 0o755
 
 
-def test_an_archive_gives_only_its_wanted_members_and_is_remembered(module, mirror, tmp_path):
-    programs = module("host_programs")
+def test_an_archive_gives_only_its_wanted_members_and_is_remembered(host, mirror, tmp_path):
+    programs = host("programs")
     program = packed(mirror, {"bin/ctr": str(tmp_path / "ctr")})
-    manifest, reasons = programs.fetch_all([program], 1, 5)
-    assert reasons == []
-    assert os.listdir(tmp_path) == ["ctr"]
-    assert programs.is_current(program, manifest)
-    assert not programs.is_current({**program, "sha256": "0" * 64}, manifest)
+    programs.apply([program], 1, 5)
+    assert sorted(os.listdir(tmp_path)) == ["ctr", "programs.json"]
+    assert programs.pending([program]) == []
+    assert programs.pending([{**program, "sha256": "0" * 64}]) != []
 
 
-def test_a_damaged_program_is_fetched_again(module, mirror, tmp_path):
-    programs = module("host_programs")
+def test_a_damaged_program_is_fetched_again(host, mirror, tmp_path):
+    programs = host("programs")
     program = packed(mirror, {"bin/ctr": str(tmp_path / "ctr")})
-    manifest, _ = programs.fetch_all([program], 1, 5)
+    programs.apply([program], 1, 5)
     (tmp_path / "ctr").write_bytes(b"cut")
-    assert not programs.is_current(program, manifest)
+    assert programs.pending([program]) == [program]
 
 
-def test_a_wrong_checksum_leaves_the_old_program_and_says_both(module, mirror, tmp_path):
-    programs = module("host_programs")
+def test_a_damaged_program_of_the_same_size_and_time_is_fetched_again(host, mirror, tmp_path):
+    programs, path = host("programs"), tmp_path / "runc"
+    program = bare(mirror, path)
+    programs.apply([program], 1, 5)
+    before = path.stat()
+    path.write_bytes(b"BARE")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert programs.pending([program]) == [program]
+
+
+def test_a_program_is_not_hashed_again_until_something_touched_it(host, mirror, tmp_path, monkeypatch):
+    programs, path = host("programs"), tmp_path / "runc"
+    program, hashed, real = bare(mirror, path), [], programs.file_sha256
+    programs.apply([program], 1, 5)
+    monkeypatch.setattr(programs, "file_sha256", lambda path: hashed.append(path) or real(path))
+    assert (programs.pending([program]), hashed) == ([], [])
+    os.utime(path)
+    assert (programs.pending([program]), hashed) == ([], [str(path)])
+
+
+def test_a_program_that_somebody_else_placed_is_taken_for_what_it_is(host, mirror, tmp_path):
+    (tmp_path / "runc").write_bytes(b"bare")
+    (tmp_path / "runc").chmod(0o755)
+    assert host("programs").pending([bare(mirror, tmp_path / "runc")]) == []
+
+
+def test_a_wrong_checksum_leaves_the_old_program_and_says_both(host, mirror, tmp_path):
     (tmp_path / "runc").write_bytes(b"old")
-    _, reasons = programs.fetch_all([bare(mirror, tmp_path / "runc", sha256="f" * 64)], 3, 5)
+    _, reasons = host("downloads").fetch_all([bare(mirror, tmp_path / "runc", sha256="f" * 64)], 3, 5)
     assert sha(b"bare") in reasons[0]
     assert "f" * 64 in reasons[0]
     assert (tmp_path / "runc").read_bytes() == b"old"
@@ -116,35 +141,44 @@ def test_a_wrong_checksum_leaves_the_old_program_and_says_both(module, mirror, t
     assert Handler.asked == ["/bare"]
 
 
-def test_a_mirror_that_stumbles_is_asked_again(module, mirror, tmp_path):
+def test_a_mirror_that_stumbles_is_asked_again(host, mirror, tmp_path):
     Handler.failures.extend([503, 503])
-    assert module("host_programs").fetch_all([bare(mirror, tmp_path / "runc")], 3, 5) == ({}, [])
+    assert host("downloads").fetch_all([bare(mirror, tmp_path / "runc")], 3, 5)[1] == []
     assert len(Handler.asked) == 3
 
 
-def test_a_file_that_the_mirror_does_not_have_is_asked_for_once(module, mirror, tmp_path):
-    _, reasons = module("host_programs").fetch_all([bare(mirror, tmp_path / "x", url=f"{mirror}/gone")], 3, 5)
+def test_a_file_that_the_mirror_does_not_have_is_asked_for_once(host, mirror, tmp_path):
+    _, reasons = host("downloads").fetch_all([bare(mirror, tmp_path / "x", url=f"{mirror}/gone")], 3, 5)
     assert "answers 404" in reasons[0]
     assert Handler.asked == ["/gone"]
 
 
-def test_a_mirror_that_is_away_is_named_with_the_attempts(module, tmp_path, mirror):
-    _, reasons = module("host_programs").fetch_all([bare("http://127.0.0.1:1", tmp_path / "x")], 2, 1)
+def test_a_mirror_that_is_away_is_named_with_the_attempts(host, tmp_path, mirror):
+    _, reasons = host("downloads").fetch_all([bare("http://127.0.0.1:1", tmp_path / "x")], 2, 1)
     assert "http://127.0.0.1:1/bare can't be fetched (2 attempts)" in reasons[0]
 
 
-def test_an_archive_without_a_wanted_member_is_an_error(module, mirror, tmp_path):
-    _, reasons = module("host_programs").fetch_all([packed(mirror, {"bin/gone": str(tmp_path / "x")})], 1, 5)
+def test_an_archive_without_a_wanted_member_is_an_error(host, mirror, tmp_path):
+    _, reasons = host("downloads").fetch_all([packed(mirror, {"bin/gone": str(tmp_path / "x")})], 1, 5)
     assert "has no member bin/gone" in reasons[0]
 
 
-def test_one_failure_does_not_keep_the_others_from_their_place(module, mirror, tmp_path):
+def test_one_failure_does_not_keep_the_others_from_their_place(host, mirror, tmp_path):
     wrong, right = bare(mirror, tmp_path / "x", url=f"{mirror}/gone"), bare(mirror, tmp_path / "runc")
-    _, reasons = module("host_programs").fetch_all([wrong, right], 1, 5)
+    _, reasons = host("downloads").fetch_all([wrong, right], 1, 5)
     assert len(reasons) == 1
     assert (tmp_path / "runc").exists()
 
 
-def test_a_damaged_manifest_only_means_that_all_is_fetched_again(module, tmp_path):
+def test_a_damaged_manifest_only_means_that_all_is_fetched_again(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(host("programs"), "MANIFEST", str(tmp_path / "programs.json"))
     (tmp_path / "programs.json").write_text("{")
-    assert module("host_programs").load_manifest(str(tmp_path / "programs.json")) == {}
+    assert host("programs").load_manifest() == {}
+
+
+def test_programs_that_were_placed_are_not_pending_and_a_failure_names_its_reason(host, mirror, tmp_path):
+    programs = host("programs")
+    wanted = [packed(mirror, {"bin/ctr": str(tmp_path / "ctr")}), bare(mirror, tmp_path / "x", url=f"{mirror}/gone")]
+    with pytest.raises(programs.Refused, match="answers 404"):
+        programs.apply(programs.pending(wanted), 1, 5)
+    assert programs.pending(wanted) == wanted[1:]

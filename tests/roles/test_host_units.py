@@ -25,23 +25,23 @@ STOPPED = {**RUNNING, "ActiveState": "inactive"}
         ({"LoadState": "not-found", "ActiveState": "inactive"}, [], "always", ["daemon-reload", "enable", "start"]),
     ],
 )
-def test_a_unit_gets_the_verbs_it_needs_and_no_others(module, properties, newer, restarted, actions):
-    assert module("unit_current").planned(properties, newer, restarted) == actions
+def test_a_unit_gets_the_verbs_it_needs_and_no_others(host, properties, newer, restarted, actions):
+    assert host("units").planned(properties, newer, restarted) == actions
 
 
-def test_the_start_is_counted_back_on_the_monotonic_clock(module):
+def test_the_start_is_counted_back_on_the_monotonic_clock(host):
     properties = {"InactiveExitTimestampMonotonic": "40000000"}
-    assert module("unit_current").started_at(properties, now=1000.0, monotonic=50.0) == 990.0
+    assert host("units").started_at(properties, now=1000.0, monotonic=50.0) == 990.0
 
 
-def test_inputs_written_after_the_start_are_newer_and_those_of_the_future_are_not(module, tmp_path):
+def test_inputs_written_after_the_start_are_newer_and_those_of_the_future_are_not(host, tmp_path):
     now = time.time()
     for name, age in (("old", 100), ("new", 10), ("future", -1000)):
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (now - age, now - age))
     paths = [str(tmp_path / name) for name in ("old", "new", "future", "gone")]
-    assert module("unit_current").newer_inputs(paths, start=now - 50, now=now) == [str(tmp_path / "new")]
+    assert host("units").newer_inputs(paths, start=now - 50, now=now) == [str(tmp_path / "new")]
 
 
-def test_properties_keep_what_follows_the_first_equals_sign(module):
-    assert module("unit_current").parse_properties("A=b=c\n\nD=\n") == {"A": "b=c", "D": ""}
+def test_properties_keep_what_follows_the_first_equals_sign(host):
+    assert host("units").parse_properties("A=b=c\n\nD=\n") == {"A": "b=c", "D": ""}

@@ -1,0 +1,116 @@
+"""Programs fetched by URL and checksum, out of an archive or bare, side by side, each placed in one step."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import hashlib
+import http.client
+import os
+import shutil
+import tarfile
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from typing import IO, Any
+
+from ansible.module_utils.menagerie_host import Refused
+
+CHUNK = 1 << 20
+
+
+def download(program: dict[str, Any], into: IO[bytes], timeout: int) -> None:
+    """Raises Refused when the bytes are not the ones expected, OSError when the network failed."""
+    digest = hashlib.sha256()
+    with urllib.request.urlopen(program["url"], timeout=timeout) as answer:
+        while chunk := answer.read(CHUNK):
+            digest.update(chunk)
+            into.write(chunk)
+    into.flush()
+    if digest.hexdigest() != program["sha256"]:
+        raise Refused(
+            f"{program['url']} has SHA-256 {digest.hexdigest()}, expected {program['sha256']}: "
+            "the mirror holds another build, or the file was altered on the way"
+        )
+
+
+def download_patiently(program: dict[str, Any], into: IO[bytes], attempts: int, timeout: int) -> None:
+    for attempt in range(1, attempts + 1):
+        try:
+            into.seek(0)
+            into.truncate()
+            download(program, into, timeout)
+            return
+        except urllib.error.HTTPError as error:
+            if error.code < 500 or attempt == attempts:
+                raise Refused(f"{program['url']} answers {error.code} {error.reason}") from None
+        except (OSError, http.client.HTTPException) as error:
+            if attempt == attempts:
+                raise Refused(f"{program['url']} can't be fetched ({attempts} attempts): {error}") from None
+        time.sleep(2.0 ** (attempt - 1))
+
+
+def install_stream(stream: IO[bytes], path: str, mode: int) -> str:
+    """Copy beside `path`, then rename: a running program keeps its old file. Returns the SHA-256."""
+    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+    handle, partial = tempfile.mkstemp(prefix=".menagerie-", dir=os.path.dirname(path))
+    digest = hashlib.sha256()
+    try:
+        with os.fdopen(handle, "wb") as out:
+            while chunk := stream.read(CHUNK):
+                digest.update(chunk)
+                out.write(chunk)
+            os.fchmod(out.fileno(), mode)
+            out.flush()
+            os.fsync(out.fileno())
+        os.rename(partial, path)
+    except BaseException:
+        os.unlink(partial)
+        raise
+    return digest.hexdigest()
+
+
+def unpack(program: dict[str, Any], archive: IO[bytes]) -> dict[str, Any]:
+    """Install the wanted members. Names are compared without a leading "./", which upstreams differ in."""
+    wanted = {name.removeprefix("./"): path for name, path in program["members"].items()}
+    entries = {}
+    with tarfile.open(fileobj=archive, mode="r:*") as tar:
+        for item in tar:
+            path = wanted.pop(item.name.removeprefix("./"), None)
+            stream = tar.extractfile(item) if path and item.isreg() else None
+            if path and stream:
+                digest = install_stream(stream, path, int(program["mode"], 8))
+                entries[path] = {"source": program["sha256"], "sha256": digest}
+    if wanted:
+        raise Refused(f"{program['url']} has no member {', '.join(wanted)}")
+    return entries
+
+
+def fetch(program: dict[str, Any], attempts: int, timeout: int) -> dict[str, Any]:
+    """Put one program in place. Returns path -> SHA-256 of its download (`source`) and of the file."""
+    folder = os.path.dirname(next(iter((program["members"] or {}).values()), program["path"]))
+    os.makedirs(folder, mode=0o755, exist_ok=True)
+    try:
+        with tempfile.TemporaryFile(dir=folder) as partial:
+            download_patiently(program, partial, attempts, timeout)
+            partial.seek(0)
+            if program["members"]:
+                return unpack(program, partial)
+            digest = install_stream(partial, program["path"], int(program["mode"], 8))
+            return {program["path"]: {"source": program["sha256"], "sha256": digest}}
+    except (OSError, tarfile.TarError) as error:
+        free = shutil.disk_usage(folder).free // 2**20
+        raise Refused(f"{program['url']} can't be put into {folder} ({free} MiB free): {error}") from None
+
+
+def fetch_all(programs: list[dict[str, Any]], attempts: int, timeout: int) -> tuple[dict[str, Any], list[str]]:
+    """(manifest entries, reasons of those that failed)."""
+    entries: dict[str, Any] = {}
+    reasons = []
+    with concurrent.futures.ThreadPoolExecutor(max_workers=4) as pool:
+        for job in concurrent.futures.as_completed(pool.submit(fetch, p, attempts, timeout) for p in programs):
+            try:
+                entries |= job.result()
+            except Refused as error:
+                reasons.append(str(error))
+    return entries, reasons

@@ -1,0 +1,119 @@
+"""Text files of a host, each replaced in one step."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import re
+import tempfile
+from typing import Any, NamedTuple
+
+from ansible.module_utils.menagerie_host import Refused
+
+BEGIN, END = "# BEGIN menagerie", "# END menagerie"
+
+
+class FileState(NamedTuple):
+    """A file as it is, or as it shall be. `content` is None where there is no file."""
+
+    content: bytes | None
+    mode: int
+    uid: int
+    gid: int
+
+
+ABSENT = FileState(None, 0, 0, 0)
+
+
+class Change(NamedTuple):
+    """A file that differs from what it shall be."""
+
+    path: str
+    before: FileState
+    after: FileState
+
+
+def read(path: str) -> FileState:
+    """The file at `path`, following no symbolic link: a link counts as no file and gets replaced."""
+    if os.path.islink(path) or not os.path.exists(path):
+        return ABSENT
+    status = os.stat(path)
+    with open(path, "rb") as handle:
+        return FileState(handle.read(), status.st_mode & 0o7777, status.st_uid, status.st_gid)
+
+
+def wanted(text: str, mode: str, owner: str) -> FileState:
+    """`mode` is octal text ("0644"), `owner` is user:group. Refused when the host has no such user."""
+    user, _, group = owner.partition(":")
+    try:
+        return FileState(
+            text.encode(errors="surrogateescape"),
+            int(mode, 8),
+            pwd.getpwnam(user).pw_uid,
+            grp.getgrnam(group or user).gr_gid,
+        )
+    except KeyError as error:
+        raise Refused(f"this host has no owner {owner}: {error.args[0]}") from None
+
+
+def with_block(content: str, text: str) -> str:
+    """`content` with `text` as our block at its head, in place of an earlier one."""
+    rest = re.sub(rf"^{BEGIN}\n.*?^{END}\n", "", content, flags=re.MULTILINE | re.DOTALL)
+    return f"{BEGIN}\n{text.rstrip()}\n{END}\n{rest}"
+
+
+def changes(files: list[dict[str, Any]], absent: list[str]) -> list[Change]:
+    """Every file that differs. What shall be absent comes last."""
+    found = []
+    for entry in files:
+        before = read(entry["path"])
+        text = entry["text"]
+        if entry["block"]:
+            text = with_block((before.content or b"").decode(errors="surrogateescape"), text)
+        found.append(Change(entry["path"], before, wanted(text, entry["mode"], entry["owner"])))
+    found += [Change(path, read(path), ABSENT) for path in absent]
+    return [change for change in found if change.before != change.after]
+
+
+def apply(pending: list[Change]) -> None:
+    for path, _, after in pending:
+        try:
+            if after is ABSENT:
+                os.unlink(path)
+            else:
+                place(path, after)
+        except OSError as error:
+            raise Refused(f"{path} can't be written: {error.strerror}") from None
+
+
+def place(path: str, state: FileState) -> None:
+    """Write beside `path` and rename: a reader, or a power cut, sees the old file or the new one."""
+    folder = os.path.dirname(path)
+    os.makedirs(folder, mode=0o755, exist_ok=True)
+    handle, partial = tempfile.mkstemp(prefix=".menagerie-", dir=folder)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(state.content or b"")
+            os.fchown(stream.fileno(), state.uid, state.gid)
+            os.fchmod(stream.fileno(), state.mode)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.rename(partial, path)
+    except BaseException:
+        os.unlink(partial)
+        raise
+
+
+def difference(change: Change) -> dict[str, str]:
+    """A change as Ansible's --diff shows it."""
+    return {
+        "before_header": _described(change.path, change.before),
+        "after_header": _described(change.path, change.after),
+        "before": (change.before.content or b"").decode(errors="replace"),
+        "after": (change.after.content or b"").decode(errors="replace"),
+    }
+
+
+def _described(path: str, state: FileState) -> str:
+    return f"{path} (absent)" if state.content is None else f"{path} ({state.mode:04o} {state.uid}:{state.gid})"

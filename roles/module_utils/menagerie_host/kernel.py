@@ -1,0 +1,115 @@
+"""The running kernel of a host, brought to what its files in sysctl.d and modules-load.d say."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+from ansible.module_utils.menagerie_host import Refused, run
+
+PROC_SYS = "/proc/sys"
+PROC_MODULES = "/proc/modules"
+PROC_SWAPS = "/proc/swaps"
+
+
+class Applied(NamedTuple):
+    """live: what was, or would be, changed. unsettable: settings that this kernel view does not let anyone set."""
+
+    live: list[str]
+    unsettable: list[str]
+
+
+def converge(files: list[dict[str, Any]], swap_off: bool, unsettable: str, check: bool) -> Applied:
+    """Apply what `files` say to the kernel. unsettable: `fail` refuses where that can't be, `report` tells of it."""
+    load = missing_modules(files)
+    if not check:
+        load_modules(load)
+    differing, missing = compare_settings(live_settings(files))
+    # A setting such as net.bridge.* comes with a module that a dry run has not loaded yet.
+    if missing and unsettable == "fail" and not (check and load):
+        raise Refused("this kernel has no setting " + ", ".join(missing) + "; is a kernel module missing?")
+    swap = active_swap() if swap_off else []
+    if swap and not check:
+        run(["swapoff", "--all"], "swap can't be turned off; is there enough free memory for what is in it?")
+    refused = read_only(differing) if check else apply_settings(differing)
+    if refused and unsettable == "fail" and not check:
+        raise Refused("the kernel refused settings: " + "; ".join(refused.values()))
+    live = [f"{key}: {old} -> {new}" for key, (old, new) in differing.items() if key not in refused]
+    live += [f"module {name}" for name in load] + [f"swap off: {name}" for name in swap]
+    return Applied(live, [*missing, *refused])
+
+
+def sysctls(text: str) -> dict[str, str]:
+    """The settings of a sysctl.d(5) text: key -> value. A leading "-" on a key is dropped."""
+    settings = {}
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if equals and not line.lstrip().startswith(("#", ";")):
+            settings[key.strip().lstrip("-")] = " ".join(value.split())
+    return settings
+
+
+def kernel_modules(text: str) -> list[str]:
+    """The modules of a modules-load.d(5) text."""
+    return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("#", ";"))]
+
+
+def live_settings(files: list[dict[str, Any]]) -> dict[str, str]:
+    texts = [f["text"] for f in files if f["path"].startswith("/etc/sysctl.d/")]
+    return {key: value for text in texts for key, value in sysctls(text).items()}
+
+
+def setting_path(key: str) -> str:
+    """sysctl.d(5): the first separator decides; with "/" first, dots belong to names such as eth0.100."""
+    slash_first = "/" in key and ("." not in key or key.index("/") < key.index("."))
+    return os.path.join(PROC_SYS, key if slash_first else key.translate(str.maketrans("./", "/.")))
+
+
+def compare_settings(settings: dict[str, str]) -> tuple[dict[str, tuple[str, str]], list[str]]:
+    """(key -> (live, wanted) where they differ, keys that do not exist here)."""
+    differing, missing = {}, []
+    for key, value in settings.items():
+        try:
+            with open(setting_path(key)) as handle:
+                live = " ".join(handle.read().split())
+        except FileNotFoundError:
+            missing.append(key)
+            continue
+        if live != value:
+            differing[key] = (live, value)
+    return differing, missing
+
+
+def apply_settings(differing: dict[str, tuple[str, str]]) -> dict[str, str]:
+    """Apply what the kernel lets us; returns key -> why it refused."""
+    refused = {}
+    for key, (live, value) in differing.items():
+        try:
+            with open(setting_path(key), "w") as handle:
+                handle.write(value)
+        except OSError as error:
+            refused[key] = f"{key} is {live}, wanted {value}: {error.strerror}"
+    return refused
+
+
+def read_only(differing: dict[str, tuple[str, str]]) -> dict[str, str]:
+    """What `apply_settings` would be refused. On a read-only /proc/sys, as in a container, access(2) says no to root."""
+    return {key: "read-only" for key in differing if not os.access(setting_path(key), os.W_OK)}
+
+
+def missing_modules(files: list[dict[str, Any]]) -> list[str]:
+    """Modules to load. None on a kernel without loadable modules (it has no /proc/modules)."""
+    if not os.path.exists(PROC_MODULES):
+        return []
+    names = [name for f in files if f["path"].startswith("/etc/modules-load.d/") for name in kernel_modules(f["text"])]
+    return [name for name in names if not os.path.exists("/sys/module/" + name.replace("-", "_"))]
+
+
+def load_modules(names: list[str]) -> None:
+    for name in names:
+        run(["modprobe", name], f"kernel module {name} can't be loaded; install the kernel's full module package")
+
+
+def active_swap() -> list[str]:
+    with open(PROC_SWAPS) as handle:
+        return [line.split()[0] for line in handle.readlines()[1:]]

@@ -1,0 +1,76 @@
+"""Programs of a host: which are the ones of their downloads, and which must be fetched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import Any
+
+from ansible.module_utils.menagerie_host import Refused
+from ansible.module_utils.menagerie_host.files import FileState, place, read
+
+MANIFEST = "/var/lib/menagerie/programs.json"
+"""Path -> SHA-256 of the download and of the file, and `stamp` of the file when it was placed."""
+CHUNK = 1 << 20
+
+
+def pending(programs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The programs of which a file is missing, or is not the one that the download holds."""
+    manifest = load_manifest()
+    return [program for program in programs if not is_current(program, manifest)]
+
+
+def apply(programs: list[dict[str, Any]], attempts: int, timeout: int) -> None:
+    """Fetch and place `programs`. Refused, with every reason, where one could not be had; the others are placed."""
+    # Here, because most runs fetch nothing, and what this imports takes longer than the rest of such a run.
+    from ansible.module_utils.menagerie_host.downloads import fetch_all
+
+    entries, reasons = fetch_all(programs, attempts, timeout)
+    if entries:
+        known = {path: {**entry, "stamp": stamp(path)} for path, entry in entries.items()}
+        text = json.dumps(load_manifest() | known, indent=1, sort_keys=True) + "\n"
+        place(MANIFEST, FileState(text.encode(), 0o644, os.geteuid(), os.getegid()))
+    if reasons:
+        raise Refused("; ".join(sorted(reasons)))
+
+
+def targets(program: dict[str, Any]) -> list[str]:
+    return list((program["members"] or {}).values()) or [program["path"]]
+
+
+def is_current(program: dict[str, Any], manifest: dict[str, Any]) -> bool:
+    """True when every file of the program is the one that its download holds."""
+    mode = int(program["mode"], 8)
+    for path in targets(program):
+        if os.path.islink(path) or not os.path.isfile(path) or os.stat(path).st_mode & 0o7777 != mode:
+            return False
+        known = manifest.get(path, {})
+        if known.get("source") == program["sha256"]:
+            if stamp(path) != known.get("stamp") and file_sha256(path) != known.get("sha256"):
+                return False
+        elif not program["path"] or file_sha256(path) != program["sha256"]:
+            return False
+    return True
+
+
+def stamp(path: str) -> list[int]:
+    """What every change of a file changes. The kernel sets the last, the time of the inode's change, by its own clock."""
+    status = os.stat(path)
+    return [status.st_ino, status.st_size, status.st_ctime_ns]
+
+
+def file_sha256(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as handle:
+        while chunk := handle.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def load_manifest() -> dict[str, Any]:
+    """What earlier runs unpacked; nothing where the file is missing or damaged (then all is fetched again)."""
+    try:
+        return dict(json.loads(read(MANIFEST).content or b"{}"))
+    except ValueError:
+        return {}

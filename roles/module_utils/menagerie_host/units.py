@@ -1,0 +1,100 @@
+"""systemd units that are enabled and run with the files that are there now.
+
+A handler would be lost when a run is killed between a change and the restart. Times are compared instead,
+so the next run notices.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from typing import Any, NamedTuple
+
+from ansible.module_utils.menagerie_host import Refused, run
+
+PROPERTIES = "LoadState,ActiveState,UnitFileState,NeedDaemonReload,InactiveExitTimestampMonotonic"
+OPTIONS = {
+    "unit": {"type": "str", "required": True},
+    "inputs": {"type": "list", "elements": "path", "default": []},
+    "restarted": {"type": "str", "choices": ["always", "if_running"], "default": "always"},
+}
+"""What a module that takes units lets be said of each."""
+RUNNING = ("active", "activating", "reloading")
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+
+
+def started_at(properties: dict[str, str], now: float, monotonic: float) -> float:
+    """Unix time when the unit last left the inactive state, by today's clock.
+
+    Counted back from now on the monotonic clock, so a clock that was set after the start does not matter.
+    """
+    return now - (monotonic - int(properties.get("InactiveExitTimestampMonotonic") or 0) / 1e6)
+
+
+def newer_inputs(inputs: list[str], start: float, now: float) -> list[str]:
+    """Inputs written after `start`. Times in the future are ignored: the clock was set back since."""
+    times = {path: os.stat(path).st_mtime for path in inputs if os.path.exists(path)}
+    return [path for path, written in times.items() if start < written <= now]
+
+
+def planned(properties: dict[str, str], newer: list[str], restarted: str) -> list[str]:
+    """The systemctl verbs that are needed, in order."""
+    actions = []
+    running = properties.get("ActiveState") in RUNNING
+    if properties.get("NeedDaemonReload") == "yes" or properties.get("LoadState") == "not-found":
+        actions.append("daemon-reload")
+    # A static unit has nothing to enable: another unit starts it.
+    if properties.get("UnitFileState") not in ("enabled", "static"):
+        actions.append("enable")
+    if running and (newer or "daemon-reload" in actions):
+        actions.append("restart")
+    if not running and restarted == "always":
+        actions.append("start")
+    return actions
+
+
+class Current(NamedTuple):
+    """actions: what was, or would be, done. newer: inputs that asked for a restart."""
+
+    actions: list[str]
+    newer: list[str]
+
+
+def converge(units: list[dict[str, Any]], check: bool, written: frozenset[str] = frozenset()) -> Current:
+    """Start a unit that doesn't run; restart one that started before any of its inputs was written.
+
+    written: paths that a dry run would have written, which count as newer.
+    """
+    actions, newer = [], []
+    for entry in units:
+        unit = entry["unit"]
+        text = run(["systemctl", "show", unit, "--property", PROPERTIES], f"systemctl show {unit}")
+        properties = parse_properties(text)
+        now = time.time()
+        found = newer_inputs(entry["inputs"], started_at(properties, now, time.monotonic()), now)
+        found += [path for path in entry["inputs"] if path not in found and _holds(path, written)]
+        needed = planned(properties, found, entry["restarted"])
+        if not check:
+            for action in needed:
+                _act(action, unit)
+        actions += [f"{action} {unit}" for action in needed]
+        newer += found if "restart" in needed else []
+    return Current(actions, newer)
+
+
+def _holds(path: str, written: frozenset[str]) -> bool:
+    return any(other == path or other.startswith(path + "/") for other in written)
+
+
+def _act(action: str, unit: str) -> None:
+    command = ["systemctl", action] if action == "daemon-reload" else ["systemctl", action, unit]
+    try:
+        run(command, " ".join(command))
+    except Refused as error:
+        journal = ["journalctl", "--no-pager", "-o", "cat", "-n", "15", "-u", unit]
+        told = subprocess.run(journal, check=False, capture_output=True).stdout.decode(errors="replace").strip()
+        raise Refused(f"{error}\nits last lines:\n{told}") from None

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+
+def test_settings_of_the_running_kernel_are_compared(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(host("kernel"), "PROC_SYS", str(tmp_path))
+    (tmp_path / "net").mkdir()
+    (tmp_path / "net" / "same").write_text("4096\t8192\n")
+    (tmp_path / "net" / "other").write_text("1\n")
+    wanted = {"net.same": "4096 8192", "net.other": "2", "net.gone": "3"}
+    assert host("kernel").compare_settings(wanted) == ({"net.other": ("1", "2")}, ["net.gone"])
+
+
+def test_the_neighbour_thresholds_are_missing_outside_the_first_network_namespace(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(host("kernel"), "PROC_SYS", str(tmp_path))
+    text = "# why\nnet.ipv4.neigh.default.gc_thresh3 = 16384\n"
+    settings = host("kernel").live_settings([{"path": "/etc/sysctl.d/90-x.conf", "text": text}])
+    assert host("kernel").compare_settings(settings) == ({}, ["net.ipv4.neigh.default.gc_thresh3"])
+
+
+def test_settings_are_applied_and_refusals_are_told(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(host("kernel"), "PROC_SYS", str(tmp_path))
+    (tmp_path / "fine").write_text("1")
+    (tmp_path / "a_folder").mkdir()
+    refused = host("kernel").apply_settings({"fine": ("1", "2"), "a_folder": ("1", "2")})
+    assert (tmp_path / "fine").read_text() == "2"
+    assert list(refused) == ["a_folder"]
+    assert "wanted 2" in refused["a_folder"]
+
+
+@pytest.mark.parametrize(
+    ("key", "path"),
+    [
+        ("net.ipv4.ip_forward", "net/ipv4/ip_forward"),
+        ("net/ipv4/conf/eth0.100/rp_filter", "net/ipv4/conf/eth0.100/rp_filter"),
+        ("net.ipv4.conf.eth0/100.rp_filter", "net/ipv4/conf/eth0.100/rp_filter"),
+    ],
+)
+def test_keys_become_paths_as_sysctl_d_says(host, key, path):
+    assert host("kernel").setting_path(key) == f"/proc/sys/{path}"
+
+
+def test_only_files_of_sysctl_d_are_applied(host):
+    assert host("kernel").live_settings([{"path": "/etc/other.conf", "text": "a = 1"}]) == {}
+
+
+def test_a_kernel_without_loadable_modules_needs_none(host, tmp_path, monkeypatch):
+    files = [{"path": "/etc/modules-load.d/x.conf", "text": "# why\nno_such_module\n"}]
+    present = tmp_path / "modules"
+    present.touch()
+    monkeypatch.setattr(host("kernel"), "PROC_MODULES", str(present))
+    assert host("kernel").missing_modules(files) == ["no_such_module"]
+    monkeypatch.setattr(host("kernel"), "PROC_MODULES", str(tmp_path / "gone"))
+    assert host("kernel").missing_modules(files) == []
+
+
+def test_active_swap_is_read_without_its_heading(host, tmp_path, monkeypatch):
+    swaps = tmp_path / "swaps"
+    swaps.write_text("Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n")
+    monkeypatch.setattr(host("kernel"), "PROC_SWAPS", str(swaps))
+    assert host("kernel").active_swap() == ["/dev/sda2"]

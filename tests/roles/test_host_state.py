@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+NOTHING = {
+    "host_name": None,
+    "commands": {},
+    "programs": [],
+    "attempts": 1,
+    "timeout": 1,
+    "files": [],
+    "absent": [],
+    "unsettable": "fail",
+    "swap_off": False,
+    "units": [],
+}
+RUNS_SINCE_BOOT = "LoadState=loaded\nActiveState=active\nUnitFileState=enabled\nNeedDaemonReload=no\n"
+
+
+@pytest.fixture
+def systemctl(host, monkeypatch):
+    """The words of every systemctl call; each unit has run since the machine started."""
+    called = []
+
+    def run(words, _meaning):
+        called.append(words[1])
+        return RUNS_SINCE_BOOT
+
+    monkeypatch.setattr(host("units"), "run", run)
+    monkeypatch.setattr(host("units"), "newer_inputs", lambda *_: [])
+    return called
+
+
+def file(path, own):
+    return {"path": str(path), "text": "new\n", "mode": "0644", "owner": own, "block": False}
+
+
+def test_a_dry_run_writes_nothing_and_foretells_the_restart(module, systemctl, tmp_path, own):
+    units = [{"unit": "x.service", "inputs": [str(tmp_path / "conf.d")], "restarted": "always"}]
+    state = {**NOTHING, "files": [file(tmp_path / "conf.d" / "a", own)], "units": units}
+    result = module("host_state").converge(state, check=True)
+    assert (result["changed"], result["actions"]) == (True, ["restart x.service"])
+    assert (os.listdir(tmp_path), systemctl) == ([], ["show"])
+
+
+def test_a_second_run_changes_nothing(module, systemctl, tmp_path, own):
+    state = {**NOTHING, "files": [file(tmp_path / "a", own)]}
+    assert module("host_state").converge(state, check=False)["changed"]
+    result = module("host_state").converge(state, check=False)
+    assert (result["changed"], result["diff"]) == (False, [])
+
+
+def test_all_that_the_host_lacks_is_told_at_once_and_nothing_is_touched(module, host, tmp_path, own):
+    state = {
+        **NOTHING,
+        "host_name": "another",
+        "commands": {"no-such-command": "its-package", "sh": "dash"},
+        "files": [file(tmp_path / "a", own)],
+    }
+    with pytest.raises(host("files").Refused) as refused:
+        module("host_state").converge(state, check=False)
+    assert f"called {os.uname().nodename}, not another" in str(refused.value)
+    assert "no-such-command is missing: install its-package" in str(refused.value)
+    assert "dash" not in str(refused.value)
+    assert os.listdir(tmp_path) == []
