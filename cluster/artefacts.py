@@ -75,8 +75,8 @@ class ArtefactSource:
         return f"{self.mirror}/{artefact.source}" if self.mirror else f"https://{artefact.source}"
 
     def checksum(self, artefact: Artefact) -> str:
-        """The SHA-256 of the file, in hex. KeyError with the way out when none is known."""
+        """The SHA-256 of the file, in hex. KeyError that names the file when none is known."""
         try:
             return self.sha256[artefact.source]
         except KeyError:
-            raise KeyError(f"no checksum known for {artefact.source}; add it to the checksums file") from None
+            raise KeyError(f"the provider has no checksum for {artefact.source}; no host takes it without") from None

@@ -14,7 +14,8 @@ MEANING: dict[str, str] = {
     "unquoted where it must, or without a unit.",
     "CFG-004": "kubernetes.version isn't major.minor.patch in quotes. Without quotes YAML reads 1.30 as the "
     "number 1.3.",
-    "CFG-005": "A name isn't an RFC 1123 label, which a node, a host and a Pulumi stack all need.",
+    "CFG-005": "A name isn't an RFC 1123 label, which a node, a host and a Pulumi stack all need, or a domain isn't "
+    "made of such labels.",
     "CFG-006": "The zones aren't those of one region, or one stands twice. A cluster over two regions fails as a whole "
     "with the link between them.",
     "CFG-010": "A file is missing, unreadable, or not UTF-8.",
@@ -27,6 +28,8 @@ MEANING: dict[str, str] = {
     "CFG-017": "A cluster's name differs from its folder's, or two clusters have the same name. "
     "Commands, state and the Pulumi stack go by it.",
     "CFG-018": "artefacts.mirror isn't a base URL, or artefacts.registry isn't host:port.",
+    "CFG-019": "A setting that the model has and that nothing acts on yet. Only a warning: the cluster is built as if "
+    "it weren't written.",
     "NET-001": "Two ranges share addresses: pods, services, nodes and racks, of one cluster or of two loaded together. "
     "Services of two clusters may: they are on no wire. So may a rack that is declared alike in both.",
     "NET-002": "A range isn't address/prefix, or has host bits set. Kubernetes 1.36 refuses those too.",
@@ -45,9 +48,11 @@ MEANING: dict[str, str] = {
     "FLN-003": "host-gw with workers in a cloud, whose fabric drops packets for addresses it doesn't know. "
     "direct_routing there warns.",
     "FLN-004": "VXLAN's UDP port belongs to another protocol of the same hosts.",
+    "FLN-005": "An MTU for host-gw, which has no such setting: pods get the MTU of their node's interface.",
     "ETC-001": "An even number of members: one more vote to wait for, and no more losses survived.",
     "ETC-002": "More than seven members, or a single one in production.",
-    "ETC-003": "main and events share a port, a data folder or hosts that they can't share.",
+    "ETC-003": "main and events share a port, a data folder or hosts that they can't share, or a data folder isn't "
+    "a plain one of its own: /usr would be given to etcd whole.",
     "ETC-005": "A quota at which clusters have stopped (2GiB) or that etcd doesn't support well (over 8GiB), "
     "or a disk too small for it.",
     "ETC-006": "One zone holds so many members that its loss stops the cluster.",
@@ -64,9 +69,12 @@ MEANING: dict[str, str] = {
     "INV-008": "A pool is neither machines at a site (site, hosts) nor machines of the cloud (machine, min, max), "
     "or is both.",
     "INV-009": "A label or taint that Kubernetes refuses, or that a kubelet may not give its own node.",
+    "INV-010": "Two sites of a lab have a rack of the same name. Elsewhere they may: a rack is known by its site and "
+    "its name, but a lab makes one network for each name.",
     "ARP-001": "The neighbour table is too small for the largest layer-2 network.",
     "ARP-002": "Neighbour thresholds don't rise, or one is given without the next.",
-    "VER-002": "A minor version of Kubernetes other than the one that this release writes flags for.",
+    "VER-002": "A minor version of Kubernetes other than the one that this release writes flags for; in the lab, any "
+    "version but the one that is built here.",
 }
 
 

@@ -1,6 +1,6 @@
 """What a host must be given: files, secrets by reference, downloads by URL and checksum.
 
-The pure rooms (`network`, `etcd`, `control_plane`) return these; `userdata` turns them into
+The pure packages (`network`, `etcd`, `control_plane`) return these; `userdata` turns them into
 cloud-init for cloud hosts and `inventories` into files for Ansible.
 """
 

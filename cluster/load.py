@@ -118,7 +118,7 @@ def _read(path: Path) -> tuple[Cluster | None, Positions, list[Problem]]:
 
 def _read_hosts(path: Path, spec: Document, at: Where) -> tuple[tuple[Host, ...], HostMarks, list[Problem]]:
     document = read(path, _shown(path))
-    if not path.exists():
+    if not path.is_file():
         message = (
             f"pools.{at[1]}.hosts names {spec.data['pools'][at[1]]['hosts']}, and there is no file {document.file}"
         )

@@ -1,8 +1,8 @@
-"""Scalar types of cluster.yaml: byte sizes, durations, addresses, names.
+"""Scalar types of cluster.yaml: byte sizes, durations, addresses, names, ports, folders.
 
 Each accepts the text an operator writes and holds the value a program wants. A refusal is a
 ``PydanticCustomError`` whose type is the error code (``NET-002``) and whose context may carry
-``hint``, the way out; `cluster.load` turns it into a `Problem` with file, line and column.
+``hint``, the way out; `cluster.refusals` turns it into a `Problem` with file, line and column.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import ipaddress
 import re
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 # IEC 80000-13 binary prefixes; SI prefixes are left out on purpose, etcd and systemd mean binary.
@@ -99,14 +99,35 @@ def parse_address(value: Any) -> Any:
 
 
 # RFC 1123 label: what a node name, a host name and a Pulumi stack name all accept.
-NAME_RULE = "lower case letters, digits and '-', starting and ending with a letter or digit, at most 63"
+_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_LABEL_RULE = "lower case letters, digits and '-', starting and ending with a letter or digit, at most 63"
 
 
 def parse_name(value: Any) -> Any:
     """A host, cluster, pool or site name: one RFC 1123 label."""
-    if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", value):
+    if not isinstance(value, str) or not re.fullmatch(_LABEL, value):
         suggestion = re.sub(r"[^a-z0-9-]+", "-", str(value).lower()).strip("-")[:63] or "a-name"
-        raise _refuse("CFG-005", f"name {value} isn't valid; use {NAME_RULE}", f"write {suggestion}")
+        raise _refuse("CFG-005", f"name {value} isn't valid; use {_LABEL_RULE}", f"write {suggestion}")
+    return value
+
+
+def parse_domain(value: Any) -> Any:
+    """A DNS domain: RFC 1123 labels with dots between them."""
+    if isinstance(value, str) and (len(value) > 253 or not re.fullmatch(rf"{_LABEL}(\.{_LABEL})*", value)):
+        raise _refuse("CFG-005", f"{value} isn't a DNS domain", "write names with dots between them: cluster.local")
+    return value
+
+
+# The folder itself is given to etcd, so it must not be /usr; a mount unit is named after it.
+_DATA_DIR = r"(/[A-Za-z0-9][A-Za-z0-9._-]*){2,}"
+
+
+def parse_data_dir(value: Any) -> Any:
+    """The full path of a folder that an etcd gets whole: plain, and at least two deep."""
+    if isinstance(value, str) and not re.fullmatch(_DATA_DIR, value):
+        message = f"{value} isn't a plain folder of its own, and etcd is given the whole of it"
+        hint = "write a full path at least two deep, of letters, digits, '.', '_' and '-': /data/etcd"
+        raise _refuse("ETC-003", message, hint)
     return value
 
 
@@ -134,6 +155,13 @@ Address = Annotated[
     PlainSerializer(str),
     WithJsonSchema({"type": "string", "format": "ipv4", "examples": ["10.8.0.17"]}),
 ]
-Name = Annotated[
-    str, BeforeValidator(parse_name), WithJsonSchema({"type": "string", "pattern": "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"})
+Name = Annotated[str, BeforeValidator(parse_name), WithJsonSchema({"type": "string", "pattern": f"^{_LABEL}$"})]
+SMALLEST_MTU = 576
+"""Bytes; RFC 791: what every IPv4 host must take."""
+Port = Annotated[int, Field(ge=1, le=65535)]
+Domain = Annotated[
+    str, BeforeValidator(parse_domain), WithJsonSchema({"type": "string", "pattern": rf"^{_LABEL}(\.{_LABEL})*$"})
+]
+DataDir = Annotated[
+    str, BeforeValidator(parse_data_dir), WithJsonSchema({"type": "string", "pattern": f"^{_DATA_DIR}$"})
 ]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from cluster import spec
+from cluster import spec, versions
 from cluster.quantities import format_bytes, format_duration_ms
 from cluster.spec import ClusterSpec, HostsFile
 
@@ -17,16 +17,18 @@ _ROOTS: dict[str, tuple[type[BaseModel], str]] = {
     "cluster": (ClusterSpec, "A cluster of Menagerie: inventories/<cluster>/cluster.yaml"),
     "hosts": (HostsFile, "The machines of a pool: the file that pools.<pool>.hosts names"),
 }
+_ETCD = {
+    "machine": ["Standard_L8s_v3"],
+    "disk": ["local-nvme"],
+    "heartbeat_interval": ["100ms"],
+    "election_timeout": ["1s"],
+}
 _EXAMPLES: dict[str, dict[str, list[Any]]] = {
     "ClusterSpec": {"name": ["jaguar"]},
-    "Kubernetes": {"version": ["1.36.4"]},
+    "Kubernetes": {"version": [versions.KUBERNETES]},
     "ControlPlane": {"region": ["eastus2"], "machine": ["Standard_D16ds_v5"]},
-    "EtcdCluster": {
-        "machine": ["Standard_L8s_v3"],
-        "disk": ["local-nvme"],
-        "heartbeat_interval": ["100ms"],
-        "election_timeout": ["1s"],
-    },
+    "EtcdCluster": _ETCD,
+    "EtcdEvents": _ETCD,
     "Pool": {"hosts": ["hosts.yaml"], "site": ["sjc1"], "labels": [{"openai.org/location": "onprem-sjc1"}]},
     "Artefacts": {"mirror": ["https://mirror.example.org"], "registry": ["registry.example.org:5000"]},
     "Host": {"mac": ["b8:59:9f:aa:bb:cc"]},

@@ -12,7 +12,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cluster.quantities import Address, Bytes, DurationMs, Name, Network
+from cluster import versions
+from cluster.quantities import SMALLEST_MTU, Address, Bytes, DataDir, Domain, DurationMs, Name, Network, Port
 
 
 class Model(BaseModel):
@@ -31,8 +32,8 @@ class Cloud(StrEnum):
 class Kubernetes(Model):
     """The release of Kubernetes."""
 
-    version: str = "1.36.4"
-    """Kubernetes version, quoted, without the v: "1.36.4"."""
+    version: str = versions.KUBERNETES
+    """Kubernetes version: all three numbers in quotes, without the v."""
 
 
 class ControlPlane(Model):
@@ -69,7 +70,7 @@ class EtcdHosts(StrEnum):
 
 
 class EtcdCluster(Model):
-    """One etcd: its members, their hosts and disks."""
+    """One etcd: its members, their hosts and disks. The defaults are those of main."""
 
     members: int = Field(default=3, ge=1)
     """An odd number: 3 survive one loss, 5 two."""
@@ -83,12 +84,12 @@ class EtcdCluster(Model):
     """Size of the data disk; at least twice the quota, for defragmentation writes a second copy."""
     quota: Bytes = 8 * 2**30
     """Size at which etcd refuses writes. 8 GiB is the most that etcd supports well."""
-    client_port: int | None = Field(default=None, ge=1, le=65535)
-    """Default: 2379 for main, 2381 for events, so that both fit on one host."""
-    peer_port: int | None = Field(default=None, ge=1, le=65535)
-    """Default: 2380 for main, 2382 for events."""
-    data_dir: str | None = None
-    """Default: /var/lib/etcd/<main or events>, the path that CIS 1.1.11 is checked at."""
+    client_port: Port = 2379
+    """TCP port for clients, on every member."""
+    peer_port: Port = 2380
+    """TCP port between members."""
+    data_dir: DataDir = "/var/lib/etcd/main"
+    """Given to etcd whole. The default is the path that CIS 1.1.11 is checked at."""
     heartbeat_interval: DurationMs = 100
     """Time between the leader's heartbeats: about one round trip between members."""
     election_timeout: DurationMs = 1000
@@ -99,12 +100,23 @@ class EtcdCluster(Model):
     """Accept that the loss of one zone can stop this etcd."""
 
 
+class EtcdEvents(EtcdCluster):
+    """The etcd of events; it fits on the hosts of main."""
+
+    client_port: Port = 2381
+    """TCP port for clients, on every member."""
+    peer_port: Port = 2382
+    """TCP port between members."""
+    data_dir: DataDir = "/var/lib/etcd/events"
+    """Given to etcd whole. The default is the path that CIS 1.1.11 is checked at."""
+
+
 class Etcd(Model):
     """The etcds of the cluster."""
 
     main: EtcdCluster
     """Everything but Event objects."""
-    events: EtcdCluster
+    events: EtcdEvents
     """Events in an etcd of their own: they churn, and may be lost without harm."""
 
 
@@ -124,10 +136,10 @@ class Flannel(Model):
     """vxlan only: native routes between hosts on one layer-2 network, VXLAN between networks."""
     vni: int = Field(default=1, ge=1, le=16_777_215)
     """VXLAN network identifier; no unit."""
-    port: int = Field(default=8472, ge=1, le=65535)
+    port: Port = 8472
     """UDP port of VXLAN on every node."""
-    mtu: int | None = Field(default=None, ge=576, le=65535)
-    """Bytes. Default: derived from the whole chain of links."""
+    mtu: int | None = Field(default=None, ge=SMALLEST_MTU, le=65535)
+    """Bytes, with vxlan only. Default: derived from the whole chain of links."""
     network: Network | None = None
     """Default: network.pods. Accepted only to be compared with it."""
     allow_encapsulation: bool = False
@@ -149,7 +161,7 @@ class ClusterNetwork(Model):
     """Pods on a node; 110 is the size that Kubernetes is tested at."""
     dns_ip: Address | None = None
     """Default: the tenth address of services."""
-    domain: str = "cluster.local"
+    domain: Domain = "cluster.local"
     """DNS domain of services and pods."""
     link_mtu: int = Field(default=1500, ge=1280, le=9216)
     """Bytes, on the cloud side."""
@@ -173,7 +185,7 @@ class SiteSsh(Model):
 
     user: str = "root"
     """Login name; root, or one that may use sudo without a password."""
-    port: int = Field(default=22, ge=1, le=65535)
+    port: Port = 22
     """TCP port of sshd."""
     private_key: str | None = None
     """Path of a private key on the operator's machine. Default: the SSH agent."""
@@ -186,7 +198,7 @@ class Site(Model):
     """Layer-2 networks: name -> range. Hosts of one rack reach each other without a router."""
     link_mtu: int = Field(default=1500, ge=1280, le=9216)
     """Bytes, of the hosts' links."""
-    uplink_mtu: int = Field(default=1500, ge=576, le=9216)
+    uplink_mtu: int = Field(default=1500, ge=SMALLEST_MTU, le=9216)
     """Bytes, of the narrowest link between racks and towards the region (1400 through IPsec)."""
     ssh: SiteSsh = SiteSsh()
     """How Ansible reaches the machines."""
@@ -293,9 +305,14 @@ class ClusterSpec(Model):
     artefacts: Artefacts = Artefacts()
     """Where hosts download programs and images from. Default: the upstream sites."""
 
+    @property
+    def cloud_workers(self) -> int:
+        """The most workers that pools in the region can grow to."""
+        return sum(pool.max for pool in self.pools.values() if pool.site is None)
+
 
 class Cluster(Model):
-    """A loaded cluster: the spec and the machines that its pools name. What every other room reads."""
+    """A loaded cluster: the spec and the machines that its pools name. What every other package reads."""
 
     spec: ClusterSpec
     hosts: dict[str, tuple[Host, ...]] = {}
@@ -304,6 +321,11 @@ class Cluster(Model):
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def is_lab(self) -> bool:
+        """Whether the cluster is made on this machine, of which nothing outlives it or is worth keeping."""
+        return self.spec.control_plane.cloud is Cloud.LAB
 
     def host_list(self) -> tuple[tuple[str, Host], ...]:
         """(pool name, host) of every machine at a site."""

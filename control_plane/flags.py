@@ -7,6 +7,7 @@ They stand on the command line, where kube-bench looks for them. ``${...}`` is e
 from __future__ import annotations
 
 from cluster.spec import Cluster
+from cluster.tls import CIPHER_SUITES
 from control_plane import paths
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd import apiserver
@@ -16,16 +17,6 @@ Flags = dict[str, str]
 
 KONNECTIVITY_AUDIENCE = "system:konnectivity-server"
 KONNECTIVITY_USER = "system:konnectivity-server"
-
-# The strong suites of CIS 1.2.29 and 4.2.12. TLS 1.3 has suites of its own, all strong.
-CIPHER_SUITES = (
-    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-)
 
 UNREACHABLE_S = 300
 """Kubernetes' own default: pods of an unreachable node are given up after five minutes."""
@@ -125,6 +116,9 @@ def _audit() -> Flags:
 def _etcd(cluster: Cluster, plan: AddressPlan) -> Flags:
     named = dict(flag.removeprefix("--").split("=", 1) for flag in apiserver.flags(cluster, plan))
     return named | {
+        "etcd-cafile": paths.ETCD_CA,
+        "etcd-certfile": paths.ETCD_CERTIFICATE,
+        "etcd-keyfile": paths.ETCD_KEY,
         "encryption-provider-config": f"{paths.KUBERNETES}/encryption-config.yaml",
         "encryption-provider-config-automatic-reload": "true",
     }

@@ -12,8 +12,9 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from cluster.spec import Cluster
+from cluster.tls import CIPHER_SUITES
 from control_plane import paths
-from control_plane.flags import CIPHER_SUITES, service_account_issuer
+from control_plane.flags import service_account_issuer
 from control_plane.ports import API_PORT
 from etcd.members import client_urls
 from network.addresses import AddressPlan
@@ -72,9 +73,9 @@ def cluster_configuration(cluster: Cluster, plan: AddressPlan) -> dict[str, Any]
         "etcd": {
             "external": {
                 "endpoints": list(client_urls(cluster, "main", plan)),
-                "caFile": f"{paths.PKI}/etcd/ca.crt",
-                "certFile": f"{paths.PKI}/apiserver-etcd-client.crt",
-                "keyFile": f"{paths.PKI}/apiserver-etcd-client.key",
+                "caFile": paths.ETCD_CA,
+                "certFile": paths.ETCD_CERTIFICATE,
+                "keyFile": paths.ETCD_KEY,
             }
         },
         "apiServer": {"certSANs": _names(cluster, plan)},

@@ -2,6 +2,9 @@
 
 KUBERNETES = "/etc/kubernetes"
 PKI = f"{KUBERNETES}/pki"
+ETCD_CA = f"{PKI}/etcd/ca.crt"
+ETCD_CERTIFICATE = f"{PKI}/apiserver-etcd-client.crt"
+ETCD_KEY = f"{PKI}/apiserver-etcd-client.key"
 CONFIG = f"{KUBERNETES}/menagerie"
 BIN = "/usr/local/bin"
 LIBRARY = "/usr/local/lib/menagerie"

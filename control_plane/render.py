@@ -8,8 +8,9 @@ from pathlib import Path
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import Download, HostConfig, HostFile, SecretRef
 from cluster.spec import Cluster
-from control_plane import kubeadm, manifests, paths, units
-from network.addresses import ROLES, AddressPlan
+from control_plane import flags, kubeadm, manifests, paths, units
+from etcd.apiserver import probe_path
+from network.addresses import ROLES, AddressPlan, node_ranges
 
 _HERE = Path(__file__).resolve().parent
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm", "konnectivity-server")
@@ -28,7 +29,7 @@ def host_config(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> 
         files=(*units.files(cluster, plan), *_configuration(cluster, plan), *_programs()),
         secrets=secrets(),
         downloads=tuple(Download(known[program], path=f"{paths.BIN}/{program}") for program in PROGRAMS),
-        users=units.USERS,
+        users=units.ACCOUNTS,
         start=units.ORDER,
         packages=PACKAGES,
     )
@@ -38,38 +39,37 @@ def secrets() -> tuple[SecretRef, ...]:
     """Secrets of an API-server host. Certificates are 0644 and keys 0600 (CIS 1.1.20, 1.1.21)."""
     pki = paths.PKI
     certificates = {
-        "kubernetes-ca.crt": "ca.crt",
-        "front-proxy-ca.crt": "front-proxy-ca.crt",
-        "service-account.pub": "sa.pub",
-        "etcd-client.crt": "apiserver-etcd-client.crt",
+        "kubernetes-ca.crt": f"{pki}/ca.crt",
+        "front-proxy-ca.crt": f"{pki}/front-proxy-ca.crt",
+        "service-account.pub": f"{pki}/sa.pub",
+        "etcd-client.crt": paths.ETCD_CERTIFICATE,
     }
     keys = {
-        "kubernetes-ca.key": "ca.key",
-        "front-proxy-ca.key": "front-proxy-ca.key",
-        "service-account.key": "sa.key",
-        "etcd-client.key": "apiserver-etcd-client.key",
+        "kubernetes-ca.key": f"{pki}/ca.key",
+        "front-proxy-ca.key": f"{pki}/front-proxy-ca.key",
+        "service-account.key": f"{pki}/sa.key",
+        "etcd-client.key": paths.ETCD_KEY,
     }
     return (
-        *(SecretRef(name, f"{pki}/{file}", 0o644) for name, file in certificates.items()),
-        *(SecretRef(name, f"{pki}/{file}", 0o600) for name, file in keys.items()),
+        *(SecretRef(name, path, 0o644) for name, path in certificates.items()),
+        *(SecretRef(name, path, 0o600) for name, path in keys.items()),
         # kube-apiserver takes one file of authorities for all of its etcds.
-        *(SecretRef(f"etcd-{role}-ca.crt", f"{pki}/etcd/ca.crt", 0o644) for role in ROLES),
+        *(SecretRef(f"etcd-{role}-ca.crt", paths.ETCD_CA, 0o644) for role in ROLES),
         SecretRef("encryption-config.yaml", f"{paths.KUBERNETES}/encryption-config.yaml", 0o600),
     )
-
-
-def node_ranges(cluster: Cluster) -> list[str]:
-    """Ranges in which nodes have their addresses: the cloud side, and every rack of every site."""
-    spec = cluster.spec
-    racks = (str(rack) for site in spec.sites.values() for rack in site.racks.values())
-    return [str(spec.network.nodes), *racks]
 
 
 def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
     settings = {
         "nodes": str(plan.nodes),
         "endpoint": str(plan.endpoint),
-        "node_ranges": node_ranges(cluster),
+        "node_ranges": [str(network) for network in node_ranges(cluster)],
+        "ready_path": probe_path(),
+        "own_address_placeholder": kubeadm.OWN_ADDRESS,
+        "users": {
+            "konnectivity-server": flags.KONNECTIVITY_USER,
+            "kubelet-csr-approver": manifests.APPROVER_USER,
+        },
     }
     texts = {
         "kubeadm.yaml": kubeadm.render(cluster, plan),

@@ -24,10 +24,10 @@ from network.addresses import AddressPlan
 
 _HERE = Path(__file__).resolve().parent
 _CREDENTIALS = "${CREDENTIALS_DIRECTORY}"
-KONNECTIVITY_USER = "konnectivity"
-SCHEDULER_USER = "kube-scheduler"
-APPROVER_USER = "csr-approver"
-USERS = (KONNECTIVITY_USER, SCHEDULER_USER, APPROVER_USER)
+KONNECTIVITY_ACCOUNT = "konnectivity"
+SCHEDULER_ACCOUNT = "kube-scheduler"
+APPROVER_ACCOUNT = "csr-approver"
+ACCOUNTS = (KONNECTIVITY_ACCOUNT, SCHEDULER_ACCOUNT, APPROVER_ACCOUNT)
 
 ORDER = (
     "kubeadm-phases.service",
@@ -103,7 +103,7 @@ def _api_server(cluster: Cluster, plan: AddressPlan) -> Unit:
         description="Kubernetes API server",
         words=_command("kube-apiserver", flags.api_server(cluster, plan)),
         type="notify",
-        groups=(KONNECTIVITY_USER,),
+        groups=(KONNECTIVITY_ACCOUNT,),
         after=("kubeadm-phases.service", "konnectivity-server.service"),
         settings=(
             "LogsDirectory=kubernetes/audit",
@@ -123,7 +123,7 @@ def _controller_manager(cluster: Cluster) -> Unit:
         words=_command("kube-controller-manager", flags.controller_manager(cluster)),
         hidden=(
             f"{paths.PKI}/front-proxy-ca.key",
-            f"{paths.PKI}/apiserver-etcd-client.key",
+            paths.ETCD_KEY,
             f"{paths.KUBERNETES}/encryption-config.yaml",
         ),
     )
@@ -134,7 +134,7 @@ def _scheduler() -> Unit:
         name="kube-scheduler.service",
         description="Kubernetes scheduler",
         words=_command("kube-scheduler", flags.scheduler(f"{_CREDENTIALS}/kubeconfig")),
-        user=SCHEDULER_USER,
+        user=SCHEDULER_ACCOUNT,
         credentials=(("kubeconfig", f"{paths.KUBERNETES}/scheduler.conf"),),
     )
 
@@ -145,7 +145,7 @@ def _konnectivity_server(cluster: Cluster) -> Unit:
         description="konnectivity server: the API server's way to nodes and pods",
         documentation="https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/",
         words=_command("konnectivity-server", flags.konnectivity_server(cluster, _CREDENTIALS)),
-        user=KONNECTIVITY_USER,
+        user=KONNECTIVITY_ACCOUNT,
         credentials=(
             ("kubeconfig", f"{paths.KUBERNETES}/konnectivity-server.conf"),
             ("apiserver.crt", f"{paths.PKI}/apiserver.crt"),
@@ -162,7 +162,7 @@ def _approver() -> Unit:
         description="Approves the serving certificates of kubelets",
         documentation="https://kubernetes.io/docs/reference/access-authn-authz/kubelet-tls-bootstrapping/",
         words=_python("approver"),
-        user=APPROVER_USER,
+        user=APPROVER_ACCOUNT,
         after=("kube-apiserver.service",),
         credentials=(("kubeconfig", f"{paths.KUBERNETES}/kubelet-csr-approver.conf"),),
         settings=(_PYTHON_PATH,),

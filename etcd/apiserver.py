@@ -1,4 +1,4 @@
-"""kube-apiserver's flags for the etcds of its cluster, and what its load balancer must not probe."""
+"""kube-apiserver's flags for the etcds of its cluster, and its checks of them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from cluster.spec import Cluster, RoleName
 from etcd.members import client_urls
 from network.addresses import AddressPlan
 
-PKI_DIR = "/etc/kubernetes/pki"
-
 # group/resource of each etcd but main; the core group has no name. Kubernetes stores nothing else
 # at these etcds, whatever their prefix.
 RESOURCES: dict[RoleName, str] = {"events": "/events"}
 
 
 def flags(cluster: Cluster, plan: AddressPlan) -> list[str]:
-    """The --etcd-* flags, each --name=value without quoting.
+    """The --etcd-* flags but those that name its certificates, each --name=value without quoting.
 
     Servers of one override are separated by ';', overrides by ','. A ';' inside a word means
     nothing to systemd and ends a command in a shell: quote there.
@@ -29,17 +27,26 @@ def flags(cluster: Cluster, plan: AddressPlan) -> list[str]:
     return [
         f"--etcd-servers={','.join(client_urls(cluster, 'main', plan))}",
         f"--etcd-servers-overrides={overrides}",
-        f"--etcd-cafile={PKI_DIR}/etcd/ca.crt",
-        f"--etcd-certfile={PKI_DIR}/apiserver-etcd-client.crt",
-        f"--etcd-keyfile={PKI_DIR}/apiserver-etcd-client.key",
         "--etcd-compaction-interval=5m0s",
         "--etcd-healthcheck-timeout=10s",
         "--etcd-readycheck-timeout=5s",
     ]
 
 
-def probe_exclusions(cluster: Cluster) -> tuple[str, ...]:
-    """Names of the /readyz checks that the cluster's load balancer must exclude, so that a dead
-    events etcd leaves healthy API servers in place. Kubernetes 1.34 and later adds two for each
-    override; excluding "etcd" would drop the check of main as well."""
-    return tuple(f"etcd-override-{kind}{index}" for index in range(len(RESOURCES)) for kind in ("", "readiness-"))
+def ready_checks(role: RoleName) -> tuple[str, str]:
+    """Names of the two checks that /readyz makes of an etcd.
+
+    Those of overrides are numbered in the order of --etcd-servers-overrides, from Kubernetes 1.34 on.
+    """
+    if role == "main":
+        return "etcd", "etcd-readiness"
+    index = list(RESOURCES).index(role)
+    return f"etcd-override-{index}", f"etcd-override-readiness-{index}"
+
+
+def probe_path() -> str:
+    """What tells whether an API server can serve, for load balancers and for who waits for it.
+
+    A dead events etcd leaves healthy API servers in place: events may be lost without harm.
+    """
+    return "/readyz?" + "&".join(f"exclude={check}" for role in RESOURCES for check in ready_checks(role))

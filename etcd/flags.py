@@ -11,19 +11,9 @@ Left out on purpose:
 from __future__ import annotations
 
 from cluster.spec import Cluster, RoleName
+from cluster.tls import CIPHER_SUITES
 from etcd.members import Member, data_dir, http_port, member, members, metrics_port, settings
 from network.addresses import AddressPlan
-
-# The suites of TLS 1.2 with forward secrecy and authenticated encryption, for EC and RSA keys.
-# HTTP/2 needs the AES_128_GCM ones (RFC 9113, 9.2.2). TLS 1.3 chooses its own.
-CIPHER_SUITES = (
-    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
-    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
-    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
-    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
-)
 
 SNAPSHOT_COUNT = 10_000
 """Transactions between snapshots of raft's log: etcd's default since 3.6, written out because it

@@ -5,14 +5,12 @@ An etcd is named by its role: `main`, `events`. Nothing below knows what a role 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
 from cluster.spec import Cluster, EtcdCluster, RoleName
 from network.addresses import ROLES, AddressPlan
 
-_DEFAULT_PORTS: dict[RoleName, tuple[int, int]] = {"main": (2379, 2380), "events": (2381, 2382)}
 _FIRST_LOCAL_PORT = 2383
 
 
@@ -42,16 +40,6 @@ def settings(cluster: Cluster, role: RoleName) -> EtcdCluster:
     return cluster.spec.etcd.main if role == "main" else cluster.spec.etcd.events
 
 
-def client_port(cluster: Cluster, role: RoleName) -> int:
-    """TCP port for clients, on every member: the spec's, or 2379 for main and 2381 for events."""
-    return settings(cluster, role).client_port or _DEFAULT_PORTS[role][0]
-
-
-def peer_port(cluster: Cluster, role: RoleName) -> int:
-    """TCP port between members: the spec's, or 2380 for main and 2382 for events."""
-    return settings(cluster, role).peer_port or _DEFAULT_PORTS[role][1]
-
-
 def metrics_port(cluster: Cluster, role: RoleName) -> int:
     """TCP port on 127.0.0.1 with /metrics and /health in clear text: 2383 for main, 2384 for
     events, or the next ones that no etcd of the cluster uses."""
@@ -64,35 +52,27 @@ def http_port(cluster: Cluster, role: RoleName) -> int:
 
 
 def _local_ports(cluster: Cluster) -> list[int]:
-    taken = {port for each in ROLES for port in (client_port(cluster, each), peer_port(cluster, each))}
+    etcds = [settings(cluster, each) for each in ROLES]
+    taken = {port for etcd in etcds for port in (etcd.client_port, etcd.peer_port)}
     return [port for port in range(_FIRST_LOCAL_PORT, _FIRST_LOCAL_PORT + 4 * len(ROLES)) if port not in taken]
 
 
 def data_dir(cluster: Cluster, role: RoleName) -> str:
-    """Where members keep their data: the spec's, or /var/lib/etcd/<role>.
-
-    Raises ValueError for a path that is not a plain one at least two folders deep: the folder itself
-    is given to etcd, and so would be /usr.
-    """
-    chosen = settings(cluster, role).data_dir or f"/var/lib/etcd/{role}"
-    if not re.fullmatch(r"(/[A-Za-z0-9][A-Za-z0-9._-]*){2,}", chosen):
-        raise ValueError(
-            f"etcd.{role}.data_dir {chosen} is given to etcd whole and can't be that; "
-            f"use a folder of its own, at least two deep, without spaces: /var/lib/etcd/{role}"
-        )
-    return chosen
+    """Where members keep their data, on every host."""
+    return settings(cluster, role).data_dir
 
 
 def members(cluster: Cluster, role: RoleName, plan: AddressPlan) -> tuple[Member, ...]:
     """The members in order: etcd-<role>-1 first."""
+    chosen = settings(cluster, role)
     return tuple(
         Member(
             name=f"etcd-{role}-{number}",
             host=host.name,
             zone=host.zone,
             address=host.address,
-            client_port=client_port(cluster, role),
-            peer_port=peer_port(cluster, role),
+            client_port=chosen.client_port,
+            peer_port=chosen.peer_port,
         )
         for number, host in enumerate(plan.etcd[role], start=1)
     )

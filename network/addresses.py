@@ -1,13 +1,4 @@
-"""Who has which address in `network.nodes`, the range of the cloud side.
-
-The layout depends on the length of the range alone, never on how many hosts there are: adding an
-API server or a member moves nobody. The range is cut into sections of `section_size` addresses:
-
-    /24: .1 gateway, .10 endpoint, .11-.20 API servers, .21-.30 etcd main, .31-.40 etcd events
-    /16: .0.1 gateway, .0.100 endpoint, then 100 addresses each
-
-What follows the sections is free for cloud workers and is never handed out here.
-"""
+"""Who has which address on the cloud side, after the layout of `cluster.layout`."""
 
 from __future__ import annotations
 
@@ -16,14 +7,11 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import get_args
 
-from cluster.spec import Cluster, EtcdHosts, RoleName
+from cluster import layout
+from cluster.layout import API_SERVICE, DNS_SERVICE, Section, section_size, sections
+from cluster.spec import Cluster, ClusterSpec, RoleName
 
 ROLES: tuple[RoleName, ...] = get_args(RoleName)
-
-# Azure and AWS keep the first four addresses of a subnet and the last one, Google Cloud the first
-# and the last two; every section starts well after them.
-_SMALLEST_SECTION = 10
-_LARGEST_SECTION = 100
 
 
 @dataclass(frozen=True)
@@ -57,71 +45,35 @@ class AddressPlan:
         return tuple(dict.fromkeys(everyone))
 
 
-def section_size(nodes: IPv4Network) -> int:
-    """Addresses kept for each kind of host: 10 in a /24 or smaller, growing with the range to 100."""
-    return min(_LARGEST_SECTION, max(_SMALLEST_SECTION, _SMALLEST_SECTION * nodes.num_addresses // 256))
-
-
 def plan(cluster: Cluster) -> AddressPlan:
-    """The address plan. Equal specs give equal plans; zones are filled round robin.
-
-    Raises ValueError with the rule and the way out when a host or the DNS service has no room.
-    """
-    network = cluster.spec.network
-    etcd = cluster.spec.etcd
-    main = _section(cluster, 2, "etcd-main", etcd.main.members, "etcd.main.members")
-    if etcd.main.hosts is EtcdHosts.MAIN:
-        raise ValueError("etcd.main.hosts is 'main': only events can share main's hosts; write dedicated")
-    if etcd.events.hosts is EtcdHosts.MAIN:
-        events = _shared(main, etcd.events.members)
-    else:
-        events = _section(cluster, 3, "etcd-events", etcd.events.members, "etcd.events.members")
+    """The address plan of a checked cluster. Equal specs give equal plans; zones are filled round robin."""
+    spec, network = cluster.spec, cluster.spec.network
+    hosts = {kind: _hosts(spec, kind, section) for kind, section in sections(spec).items()}
+    main = hosts["etcd-main"]
     return AddressPlan(
         nodes=network.nodes,
         gateway=network.nodes[1],
         endpoint=network.nodes[section_size(network.nodes)],
-        api_servers=_section(cluster, 1, "api", cluster.spec.control_plane.api_servers, "control_plane.api_servers"),
-        etcd={"main": main, "events": events},
-        service_ip=_service_address(cluster, 1),
-        dns_ip=network.dns_ip or _service_address(cluster, 10),
+        api_servers=hosts["api"],
+        etcd={"main": main, "events": hosts.get("etcd-events", main[: spec.etcd.events.members])},
+        service_ip=network.services[API_SERVICE],
+        dns_ip=network.dns_ip or network.services[DNS_SERVICE],
     )
 
 
-def _section(cluster: Cluster, number: int, prefix: str, count: int, path: str) -> tuple[HostAddress, ...]:
-    nodes = cluster.spec.network.nodes
-    size = section_size(nodes)
-    first = number * size + 1
-    if count > size:
-        raise ValueError(
-            f"{path} is {count}, but network.nodes {nodes} keeps {size} addresses for them; "
-            f"use {size} or fewer, or a larger network.nodes (a /16 keeps {_LARGEST_SECTION})"
-        )
-    if first + count > nodes.num_addresses - 1:
-        raise ValueError(
-            f"network.nodes {nodes} has no room for {prefix}-{count}: {path} starts at address {first} of the "
-            f"range, which has {nodes.num_addresses}; use a /24 or larger"
-        )
-    zones = cluster.spec.control_plane.zones
+def node_ranges(cluster: Cluster) -> tuple[IPv4Network, ...]:
+    """Where nodes have their addresses: every rack, and what is free on the cloud side where workers are.
+
+    No address of the control plane is among them: who holds a certificate for one could pose as it.
+    """
+    spec = cluster.spec
+    racks = [rack for site in spec.sites.values() for rack in site.racks.values()]
+    return (*(layout.free(spec.network.nodes) if spec.cloud_workers else ()), *racks)
+
+
+def _hosts(spec: ClusterSpec, kind: str, section: Section) -> tuple[HostAddress, ...]:
+    zones = spec.control_plane.zones
     return tuple(
-        HostAddress(f"{prefix}-{index + 1}", str(zones[index % len(zones)]), nodes[first + index])
-        for index in range(count)
+        HostAddress(f"{kind}-{index + 1}", str(zones[index % len(zones)]), spec.network.nodes[section.first + index])
+        for index in range(section.count)
     )
-
-
-def _shared(main: tuple[HostAddress, ...], count: int) -> tuple[HostAddress, ...]:
-    if count > len(main):
-        raise ValueError(
-            f"etcd.events has {count} members on the hosts of main, which has {len(main)}; "
-            f"use {len(main)} or fewer, or events.hosts: dedicated"
-        )
-    return main[:count]
-
-
-def _service_address(cluster: Cluster, index: int) -> IPv4Address:
-    services = cluster.spec.network.services
-    if index >= services.num_addresses - 1:
-        raise ValueError(
-            f"network.services {services} has {services.num_addresses} addresses and no address number {index}; "
-            "use a /16, or at least a /24"
-        )
-    return services[index]

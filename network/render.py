@@ -25,10 +25,7 @@ net.bridge.bridge-nf-call-ip6tables = 1
 
 
 def worker_files(cluster: Cluster, *, in_cloud: bool = False) -> dict[str, str]:
-    """Path -> text, the same for all workers at sites, or for all in the cloud with `in_cloud`.
-
-    Raises ValueError when the MTU or the thresholds of the spec do not fit.
-    """
+    """Path -> text, the same for all workers at sites, or for all in the cloud with `in_cloud`."""
     return {
         MODULES: "br_netfilter\n",
         FORWARDING: _FORWARDING_TEXT,

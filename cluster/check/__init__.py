@@ -8,7 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from cluster.check import etcd, flannel, hosts, neighbours, network, pools, region, room, versions
+from cluster.check import (
+    artefacts,
+    capacity,
+    effect,
+    etcd,
+    flannel,
+    hosts,
+    names,
+    neighbours,
+    network,
+    pools,
+    region,
+    versions,
+)
 from cluster.check.finding import Checked, Finding, Rule, Subject
 from cluster.positions import Positions, nowhere
 from cluster.problems import Problem, in_order
@@ -17,15 +30,18 @@ from cluster.spec import Cluster
 __all__ = ["RULES", "Checked", "Finding", "Rule", "Subject", "check", "check_all"]
 
 RULES: tuple[tuple[str, Rule], ...] = (
+    *names.RULES,
     *region.RULES,
     *network.RULES,
-    *room.RULES,
+    *capacity.RULES,
     *flannel.RULES,
     *etcd.RULES,
     *pools.RULES,
     *hosts.RULES,
     *neighbours.RULES,
     *versions.RULES,
+    *artefacts.RULES,
+    *effect.RULES,
 )
 
 

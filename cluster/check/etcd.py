@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 from collections import Counter
 from collections.abc import Iterator
 
@@ -16,7 +15,6 @@ _MOST_MEMBERS = 7  # etcd's FAQ: "an etcd cluster probably should have no more t
 _GIB = 2**30
 _SMALL_QUOTA, _LARGEST_QUOTA = 2 * _GIB, 8 * _GIB
 _LONGEST_ELECTION_MS = 50_000  # etcd refuses more
-_DEFAULT_PORTS: dict[RoleName, tuple[int, int]] = {"main": (2379, 2380), "events": (2381, 2382)}
 
 
 def _each(subject: Subject) -> tuple[tuple[RoleName, EtcdCluster], ...]:
@@ -81,27 +79,22 @@ def _ports(subject: Subject, together: bool) -> Iterator[Finding]:
     seen: dict[tuple[str, int], tuple[str, Where]] = {}
     for role, etcd in _each(subject):
         host = "etcd-main-1" if together else f"etcd-{role}-1"
-        chosen = {"client_port": etcd.client_port, "peer_port": etcd.peer_port}
-        for (key, port), default in zip(chosen.items(), _DEFAULT_PORTS[role], strict=True):
+        for key, port in {"client_port": etcd.client_port, "peer_port": etcd.peer_port}.items():
             where: Where = ("etcd", role, key)
-            name, before = f"etcd.{role}.{key}", seen.get((host, port or default))
+            name, before = f"etcd.{role}.{key}", seen.get((host, port))
             if before:
-                message = f"{before[0]} and {name} both use {host}:{port or default}; the second to start would fail"
-                hint = f"give {name} another port, for example {default if port else default + 10}"
+                default = type(etcd).model_fields[key].default
+                message = f"{before[0]} and {name} both use {host}:{port}; the second to start would fail"
+                hint = f"give {name} another port, for example {default if port != default else default + 10}"
                 yield Finding(where, message, hint, also=(before[1],))
-            seen.setdefault((host, port or default), (name, where))
+            seen.setdefault((host, port), (name, where))
 
 
 def _folders(subject: Subject, together: bool) -> Iterator[Finding]:
-    folders: dict[str, str] = {}
-    for role, etcd in _each(subject):
-        folders[role] = posixpath.normpath(etcd.data_dir or f"/var/lib/etcd/{role}")
-        if not folders[role].startswith("/") or folders[role] == "/":
-            message = f"etcd.{role}.data_dir {etcd.data_dir} isn't the full path of a folder"
-            yield Finding(("etcd", role, "data_dir"), message, f"write /var/lib/etcd/{role}, or leave it out")
-    main, events = (f"{folder}/" for folder in folders.values())
+    main, events = (f"{etcd.data_dir}/" for _, etcd in _each(subject))
     if together and (main.startswith(events) or events.startswith(main)):
-        where: Where = ("etcd", "events" if subject.spec.etcd.events.data_dir else "main", "data_dir")
+        given = subject.spec.etcd.events.model_fields_set
+        where: Where = ("etcd", "events" if "data_dir" in given else "main", "data_dir")
         message = (
             f"etcd.main and etcd.events both keep data in {min(main, events, key=len)[:-1]} of the same hosts; "
             "each would break the other's"
@@ -130,7 +123,7 @@ def quota_size(subject: Subject) -> Iterator[Finding]:
                 f"{name} {quota} is larger than its disk_size {disk}; the disk would be full before etcd refuses writes"
             )
             yield Finding(where, message, f"make disk_size {format_bytes(2 * etcd.quota)} or more", also=size)
-        elif etcd.disk_size < 2 * etcd.quota and etcd.disk != "lab-folder":
+        elif etcd.disk_size < 2 * etcd.quota:
             message = (
                 f"etcd.{role}.disk_size {disk} is under twice the quota {quota}; a defragmentation writes a second copy"
             )

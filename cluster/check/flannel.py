@@ -1,4 +1,4 @@
-"""NET-009 and FLN-001 to FLN-004: what the overlay can do on these networks."""
+"""NET-009 and FLN-001 to FLN-005: what the overlay can do on these networks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
+from cluster.mtu import paths, tightest
+from cluster.quantities import SMALLEST_MTU
 from cluster.spec import Cloud, FlannelBackend
 
-# RFC 7348, section 5: outer IPv4 20, UDP 8, VXLAN 8, inner Ethernet 14.
-_VXLAN_OVERHEAD = 50
-_SMALLEST_MTU = 576  # RFC 791
 _MTU: Where = ("network", "flannel", "mtu")
 _BACKEND: Where = ("network", "flannel", "backend")
 _DIRECT: Where = ("network", "flannel", "direct_routing")
@@ -29,41 +28,28 @@ _UDP_PORTS = {
 }
 
 
-def _links(subject: Subject) -> list[tuple[Where, int, int]]:
-    """(place, MTU, bytes that encapsulation takes there) of every link that pod packets cross."""
-    spec = subject.spec
-    overhead = _VXLAN_OVERHEAD if spec.network.flannel.backend is FlannelBackend.VXLAN else 0
-    cloud_workers = not spec.sites or any(pool.site is None for pool in spec.pools.values())
-    links: list[tuple[Where, int, int]] = [
-        (("network", "link_mtu"), spec.network.link_mtu, overhead if cloud_workers else 0)
-    ]
-    for name, site in spec.sites.items():
-        apart = len(site.racks) > 1 or len(spec.sites) > 1 or cloud_workers
-        links.append((("sites", name, "link_mtu"), site.link_mtu, overhead))
-        links.append((("sites", name, "uplink_mtu"), site.uplink_mtu, overhead if apart else 0))
-    return links
-
-
 def mtu_fits(subject: Subject) -> Iterator[Finding]:
     """The narrowest link decides: a node's flannel has one MTU for all its pods."""
-    links = _links(subject)
-    where, link, overhead = min(links, key=lambda each: each[1] - each[2])
-    path, largest = ".".join(str(part) for part in where), link - overhead
-    less = f" - {overhead} for VXLAN = {largest}" if overhead else ""
-    also = tuple(place for place, _, _ in links) + (_BACKEND,)
+    chain, path = paths(subject.spec), tightest(subject.spec)
+    link = path.narrowest
+    less = f" - {path.overhead} for VXLAN = {path.room}" if path.overhead else ""
+    also = (*(each.where for one in chain for each in one.links), _BACKEND)
     asked = subject.spec.network.flannel.mtu
-    if largest < _SMALLEST_MTU:
-        message = f"{path} {link}{less}: less than the {_SMALLEST_MTU} bytes that IPv4 needs is left for pods"
-        yield Finding(where, message, f"widen the link to {_SMALLEST_MTU + overhead} or more", also=also)
-    elif asked is not None and asked > largest:
-        chain = tuple(
-            f"{'.'.join(str(part) for part in place)} {mtu}"
-            + (f" - {taken} for VXLAN" if taken else "")
-            + f" = {mtu - taken}"
-            for place, mtu, taken in links
-        )
-        message = f"flannel mtu {asked} is too large: {path} {link}{less}; larger packets would be lost without a word"
-        yield Finding(_MTU, message, f"write {largest} or less, or leave it out", chain, also)
+    if path.room < SMALLEST_MTU:
+        message = f"{link}{less}: less than the {SMALLEST_MTU} bytes that IPv4 needs is left for pods"
+        yield Finding(link.where, message, f"widen the link to {SMALLEST_MTU + path.overhead} or more", also=also)
+    elif asked is not None and asked > path.room:
+        message = f"flannel mtu {asked} is too large: {link}{less}; larger packets would be lost without a word"
+        hint = f"write {path.room} or less, or leave it out"
+        yield Finding(_MTU, message, hint, tuple(str(one) for one in chain), also)
+
+
+def mtu_is_heeded(subject: Subject) -> Iterator[Finding]:
+    """Flannel's host-gw has no MTU setting: it writes the MTU of the node's interface into pods' configuration."""
+    flannel = subject.spec.network.flannel
+    if flannel.backend is FlannelBackend.HOST_GW and flannel.mtu is not None:
+        message = f"flannel mtu {flannel.mtu} has no effect with host-gw: pods get the MTU of their node's interface"
+        yield Finding(_MTU, message, "leave mtu out, and set the interfaces' own MTU", also=(_BACKEND,))
 
 
 def _networks(subject: Subject) -> Counter[tuple[str, str]]:
@@ -74,9 +60,8 @@ def _networks(subject: Subject) -> Counter[tuple[str, str]]:
         site = spec.sites.get(spec.pools[pool].site or "")
         if site and host.rack in site.racks:
             count[f"rack {spec.pools[pool].site}/{host.rack}", str(site.racks[host.rack])] += 1
-    cloud = sum(pool.max for pool in spec.pools.values() if pool.site is None)
-    if cloud:
-        count["network.nodes", str(spec.network.nodes)] += cloud
+    if spec.cloud_workers:
+        count["network.nodes", str(spec.network.nodes)] += spec.cloud_workers
     return count
 
 
@@ -121,7 +106,7 @@ def cloud_fabric(subject: Subject) -> Iterator[Finding]:
     """Cloud fabrics deliver by address, and know none of the pods'."""
     plane, flannel = subject.spec.control_plane, subject.spec.network.flannel
     pools = [name for name, pool in subject.spec.pools.items() if pool.site is None]
-    if not pools or plane.cloud is Cloud.LAB:
+    if not pools or subject.cluster.is_lab:
         return
     also: tuple[Where, ...] = (("control_plane", "cloud"), *(("pools", name, "site") for name in pools))
     if flannel.backend is FlannelBackend.HOST_GW:
@@ -153,4 +138,5 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("FLN-002", direct_routing_applies),
     ("FLN-003", cloud_fabric),
     ("FLN-004", port_free),
+    ("FLN-005", mtu_is_heeded),
 )

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 from cluster.check.finding import Checked, Finding, Rule, Subject
 from cluster.document import Where
-from cluster.spec import Cloud
+from cluster.layout import KINDS
 
 _HEX_BYTE = re.compile(r"[0-9A-Fa-f]{2}")
-# network.addresses names the hosts of the cloud side so.
-_CLOUD_SIDE = re.compile(r"(api|etcd-main|etcd-events)-\d+")
+_CLOUD_SIDE = re.compile(rf"({'|'.join(KINDS)})-\d+")
 
 
 def _identities(checked: Checked, *, names: bool) -> Iterator[tuple[str, Where, str]]:
@@ -100,7 +99,7 @@ def inside_rack(subject: Subject) -> Iterator[Finding]:
             which = "network" if host.address == network.network_address else "broadcast"
             message = f"{host.name} {host.address} is the {which} address of rack {host.rack} ({network})"
             yield Finding(place, message, f"write another address in {network}", also=also)
-        elif subject.spec.control_plane.cloud is Cloud.LAB and host.address == network[1]:
+        elif subject.cluster.is_lab and host.address == network[1]:
             message = f"{host.name} {host.address} is the first address of rack {host.rack}, which the lab's router has"
             yield Finding(place, message, f"write another address in {network}", also=also)
 

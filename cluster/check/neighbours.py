@@ -1,43 +1,27 @@
-"""ARP-001, ARP-002: neighbour table thresholds that the spec sets itself.
-
-`network.neighbours` computes those that it doesn't; a test compares what the two call needed.
-"""
+"""ARP-001, ARP-002: neighbour table thresholds that the spec sets itself; `network.neighbours` computes the others."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
-
-_GATEWAYS = 2  # a pair of routers
-# gc_thresh3 of OpenAI's cluster; above it nothing is known to work.
-_MOST = 100_000
-
-
-def largest_network(subject: Subject) -> tuple[str, int]:
-    """(layer-2 network with the most hosts, their number); the cloud's pools at their largest."""
-    spec = subject.spec
-    cloud = spec.control_plane.api_servers + spec.etcd.main.members + spec.etcd.events.members + 1  # load balancer
-    sizes = Counter({"network.nodes": cloud + sum(pool.max for pool in spec.pools.values() if pool.site is None)})
-    sizes.update(f"rack {spec.pools[pool].site}/{host.rack}" for _, pool, host in subject.hosts())
-    return sizes.most_common(1)[0]
+from cluster.neighbours import CAP, GATEWAYS, largest_network, needed
 
 
 def large_enough(subject: Subject) -> Iterator[Finding]:
     """Beyond gc_thresh3 the kernel refuses new neighbours, and connections fail."""
-    name, hosts = largest_network(subject)
+    name, hosts = largest_network(subject.cluster)
     pods = subject.spec.network.max_pods
-    need, third = hosts + pods + _GATEWAYS, subject.spec.neighbours.gc_thresh3
+    need, third = needed(subject.cluster), subject.spec.neighbours.gc_thresh3
     sum_text = (
-        f"{hosts} hosts on {name} need about {need:,} neighbours ({hosts:,} peers + {pods} pods + {_GATEWAYS} routers)"
+        f"{hosts} hosts on {name} need about {need:,} neighbours ({hosts:,} peers + {pods} pods + {GATEWAYS} routers)"
     )
     also: tuple[Where, ...] = (("network", "max_pods"), *(("pools", pool, "hosts") for pool in subject.cluster.hosts))
-    if third is None and need > _MOST:
+    if third is None and need > CAP:
         where: Where = ("network", "nodes") if name == "network.nodes" else ("sites",)
-        message = f"{sum_text}, more than the {_MOST:,} that are known to work"
+        message = f"{sum_text}, more than the {CAP:,} that are known to work"
         yield Finding(where, message, "split that network, or set neighbours.gc_thresh3", also=also)
     elif third is not None and third < need:
         message = f"gc_thresh3 {third} is too small: {sum_text}; new connections would fail"

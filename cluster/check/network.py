@@ -7,6 +7,7 @@ from ipaddress import IPv4Network
 
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.check.ranges import DOCKER, Range, overlapping, ranges, suggestion
+from cluster.layout import API_SERVICE, DNS_SERVICE
 
 _LOST = {
     "network.pods": "packets to the addresses they share would go to pods",
@@ -66,7 +67,7 @@ def enough_pod_ranges(subject: Subject) -> Iterator[Finding]:
         )
         return
     hosts = sum(len(hosts) for hosts in subject.cluster.hosts.values())
-    cloud = sum(pool.max for pool in subject.spec.pools.values() if pool.site is None)
+    cloud = subject.spec.cloud_workers
     room, nodes = 2 ** (prefix - pods.prefixlen), hosts + cloud
     if nodes <= room:
         return
@@ -101,15 +102,15 @@ def dns_address(subject: Subject) -> Iterator[Finding]:
     network = subject.spec.network
     address, services = network.dns_ip, network.services
     where, also = ("network", "dns_ip"), (("network", "services"),)
-    tenth = services[10] if services.num_addresses > 11 else services[-1]
-    hint = f"write {tenth}, or leave dns_ip out"
+    usual = services[DNS_SERVICE] if services.num_addresses > DNS_SERVICE + 1 else services[-1]
+    hint = f"write {usual}, or leave dns_ip out"
     if address is None:
         return
     if address not in services:
         yield Finding(
             where, f"dns_ip {address} isn't in network.services {services}; no pod could reach DNS", hint, also=also
         )
-    elif services.num_addresses > 1 and address == services[1]:
+    elif services.num_addresses > API_SERVICE and address == services[API_SERVICE]:
         yield Finding(
             where, f"dns_ip {address} is the first address of {services}, which the API itself takes", hint, also=also
         )
@@ -157,9 +158,11 @@ def services_size(subject: Subject) -> Iterator[Finding]:
         message = f"network.services {services} is wider than /{_WIDEST_SERVICES}; kube-apiserver refuses to start"
         room = suggestion(16, [one.network for one in ranges(subject)])
         yield Finding(("network", "services"), message, f"use a /16{room}")
-    last = 1 if network.dns_ip else 10
+    last = API_SERVICE if network.dns_ip else DNS_SERVICE
     if services.num_addresses - 1 <= last:
-        message = f"network.services {services} has no address number {last} for {'the API' if last == 1 else 'DNS'}"
+        message = (
+            f"network.services {services} has no address number {last} for {'the API' if network.dns_ip else 'DNS'}"
+        )
         yield Finding(("network", "services"), message, "use a /16, or at least a /24", also=(("network", "dns_ip"),))
 
 

@@ -1,4 +1,4 @@
-"""CFG-006, CFG-017, CFG-018: the cluster as a whole."""
+"""CFG-006: one region and its zones."""
 
 from __future__ import annotations
 
@@ -47,32 +47,7 @@ def zones_differ(subject: Subject) -> Iterator[Finding]:
             yield Finding(("control_plane", "zones", index), message, f"remove one {zone}")
 
 
-def own_name(subject: Subject) -> Iterator[Finding]:
-    """Clusters have stacks, state and host names by their own name."""
-    for other in subject.others:
-        if other.spec.name == subject.spec.name:
-            file = other.positions.document.file
-            message = f"{file} names its cluster {subject.spec.name} too; both would own one Pulumi stack"
-            yield Finding(("name",), message, "give each cluster a name of its own")
-
-
-def artefact_addresses(subject: Subject) -> Iterator[Finding]:
-    """A mirror is a URL that paths are added to; a registry is a host and a port, as in an image's name."""
-    mirror, registry = subject.spec.artefacts.mirror, subject.spec.artefacts.registry
-    if mirror is not None and (mirror.endswith("/") or not re.fullmatch(r"https?://[^/\s]+(/\S*)?", mirror)):
-        meant = mirror.strip().rstrip("/")
-        meant = meant if meant.startswith(("http://", "https://")) else f"https://{meant.split('://')[-1]}"
-        message = f"artefacts.mirror {mirror} isn't a base URL; host and path are added to it after a '/'"
-        yield Finding(("artefacts", "mirror"), message, f"write {meant}")
-    if registry is not None and not re.fullmatch(r"[A-Za-z0-9.-]+(:\d{1,5})?", registry):
-        meant = registry.strip().split("://")[-1].split("/")[0]
-        message = f"artefacts.registry {registry} isn't host:port; images would have names that no runtime can pull"
-        yield Finding(("artefacts", "registry"), message, f"write {meant}")
-
-
 RULES: tuple[tuple[str, Rule], ...] = (
     ("CFG-006", one_region),
     ("CFG-006", zones_differ),
-    ("CFG-017", own_name),
-    ("CFG-018", artefact_addresses),
 )

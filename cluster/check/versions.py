@@ -10,7 +10,7 @@ from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
 
 _WHERE: Where = ("kubernetes", "version")
-_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
 def is_a_version(subject: Subject) -> Iterator[Finding]:
@@ -26,18 +26,35 @@ def is_a_version(subject: Subject) -> Iterator[Finding]:
 
 def supported(subject: Subject) -> Iterator[Finding]:
     """Flags, etcd and add-ons are written for one minor version."""
-    found, pinned = (_VERSION.fullmatch(text) for text in (subject.spec.kubernetes.version, versions.KUBERNETES))
-    if not found or not pinned or found.group(1, 2) == pinned.group(1, 2):
+    version = subject.spec.kubernetes.version
+    minor, pinned = _minor(version), _minor(versions.KUBERNETES)
+    if minor in ("", pinned):
         return
-    minor = ".".join(found.group(1, 2))
     message = (
-        f"kubernetes {found[0]} isn't supported: flags, etcd {versions.ETCD} and CoreDNS {versions.COREDNS} here are "
-        f"those of {'.'.join(pinned.group(1, 2))}, and components of {minor} may refuse them"
+        f"kubernetes {version} isn't supported: flags, etcd {versions.ETCD} and CoreDNS {versions.COREDNS} here are "
+        f"those of {pinned}, and components of {minor} may refuse them"
     )
     yield Finding(_WHERE, message, f'write "{versions.KUBERNETES}", or use the release of Menagerie for {minor}')
+
+
+def served_by_the_lab(subject: Subject) -> Iterator[Finding]:
+    """The lab's mirror holds what `tools/` builds, and that is one version."""
+    version = subject.spec.kubernetes.version
+    patch = version != versions.KUBERNETES and _minor(version) == _minor(versions.KUBERNETES)
+    if patch and subject.cluster.is_lab:
+        message = (
+            f"kubernetes {version} isn't in the lab's mirror, which holds what is built here: {versions.KUBERNETES}"
+        )
+        yield Finding(_WHERE, message, f'write "{versions.KUBERNETES}"', also=(("control_plane", "cloud"),))
+
+
+def _minor(version: str) -> str:
+    """1.36.4 -> 1.36; "" for what isn't a version."""
+    return version.rpartition(".")[0] if _VERSION.fullmatch(version) else ""
 
 
 RULES: tuple[tuple[str, Rule], ...] = (
     ("CFG-004", is_a_version),
     ("VER-002", supported),
+    ("VER-002", served_by_the_lab),
 )

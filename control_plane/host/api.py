@@ -75,9 +75,8 @@ class Api:
         query = urllib.parse.urlencode({"fieldManager": manager, "force": str(force).lower()})
         self.call("PATCH", f"{path}?{query}", thing, "application/apply-patch+yaml")
 
-    def wait_until_ready(self, timeout_s: float) -> None:
-        """Wait for /readyz without the etcds of overrides: they are not needed to configure a cluster."""
-        path = "/readyz?exclude=etcd-override-0&exclude=etcd-override-readiness-0"
+    def wait_until_ready(self, path: str, timeout_s: float) -> None:
+        """Wait until `path`, a health check, is answered with 200. TimeoutError says what was seen last."""
         deadline = time.monotonic() + timeout_s
         while True:
             try:

@@ -18,8 +18,8 @@ from typing import Any, Sequence
 
 from . import csr
 from .api import Api, ApiError
+from .phases import SETTINGS
 
-SETTINGS = Path("/etc/kubernetes/menagerie/host.json")
 LIST = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 SELECTOR = "fieldSelector=spec.signerName%3Dkubernetes.io%2Fkubelet-serving"
 SIGNER = "kubernetes.io/kubelet-serving"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .api import Api, ApiError
-from .phases import RUN, kubeadm
+from .phases import RUN, SETTINGS, kubeadm
 
 MANIFESTS = Path("/etc/kubernetes/menagerie/manifests.json")
 SCRATCH = Path("/run/cluster-bootstrap")
@@ -57,7 +57,7 @@ def main() -> None:
     kubeconfig = SCRATCH / "super-admin.conf"
     try:
         api = Api(kubeconfig)
-        api.wait_until_ready(120)
+        api.wait_until_ready(json.loads(SETTINGS.read_text())["ready_path"], 120)
         for item in json.loads(MANIFESTS.read_text()):
             apply(api, item)
         for words in PHASES:

@@ -20,11 +20,9 @@ KUBERNETES = Path("/etc/kubernetes")
 RUN = Path("/run/menagerie")
 SETTINGS = KUBERNETES / "menagerie/host.json"
 TEMPLATE = KUBERNETES / "menagerie/kubeadm.yaml"
-OWN_ADDRESS = "@OWN_ADDRESS@"
 KUBEADM = "/usr/local/bin/kubeadm"
 LEAVES = ("apiserver", "apiserver-kubelet-client", "front-proxy-client")
 COMPONENTS = ("controller-manager", "scheduler")
-USERS = {"konnectivity-server": "system:konnectivity-server", "kubelet-csr-approver": "menagerie:kubelet-csr-approver"}
 
 
 def own_address(links: list[dict[str, Any]], nodes: str, endpoint: str) -> str:
@@ -73,11 +71,12 @@ def kubeadm(*words: str) -> str:
     return done.stdout.decode()
 
 
-def render_config(address: str, endpoint: str) -> None:
+def render_config(settings: dict[str, Any], address: str) -> None:
     """kubeadm.yaml as it is uploaded, and local.yaml whose control-plane endpoint is this host."""
-    text = TEMPLATE.read_text().replace(OWN_ADDRESS, address)
+    text = TEMPLATE.read_text().replace(settings["own_address_placeholder"], address)
     write(RUN / "kubeadm.yaml", text)
-    write(RUN / "local.yaml", text.replace(f"controlPlaneEndpoint: {endpoint}:", f"controlPlaneEndpoint: {address}:"))
+    there, here = (f"controlPlaneEndpoint: {host}:" for host in (settings["endpoint"], address))
+    write(RUN / "local.yaml", text.replace(there, here))
 
 
 def main() -> None:
@@ -85,7 +84,7 @@ def main() -> None:
     address = read_own_address(settings)
     print(f"this host is {address}", flush=True)
     RUN.mkdir(parents=True, exist_ok=True)
-    render_config(address, settings["endpoint"])
+    render_config(settings, address)
     for leaf in LEAVES:
         for suffix in ("crt", "key"):
             (KUBERNETES / "pki" / f"{leaf}.{suffix}").unlink(missing_ok=True)
@@ -93,7 +92,7 @@ def main() -> None:
     for component in COMPONENTS:
         (KUBERNETES / f"{component}.conf").unlink(missing_ok=True)
         kubeadm("init", "phase", "kubeconfig", component, "--config", str(RUN / "local.yaml"))
-    for name, user in USERS.items():
+    for name, user in settings["users"].items():
         text = kubeadm("kubeconfig", "user", "--client-name", user, "--config", str(RUN / "local.yaml"))
         write(KUBERNETES / f"{name}.conf", text)
 

@@ -11,6 +11,7 @@ from cluster.load import Loaded, check_paths
 from cluster.problems import Problem
 
 SPECS = Path(__file__).parents[1] / "specs"
+DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 Check = Callable[[Any], tuple[list[Loaded], list[Problem]]]
 
 
@@ -29,7 +30,7 @@ def check(tmp_path_factory: pytest.TempPathFactory) -> Check:
 
     def run(data: Any) -> tuple[list[Loaded], list[Problem]]:
         path = folder / "cluster.yaml"
-        path.write_text(yaml.safe_dump(data, sort_keys=False, allow_unicode=True))
+        path.write_text(yaml.dump(data, Dumper=DUMPER, sort_keys=False, allow_unicode=True))
         return check_paths([path])
 
     return run

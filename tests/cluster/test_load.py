@@ -64,7 +64,8 @@ def test_a_value_that_was_left_out_is_not_judged(tmp_path: Path) -> None:
         .read_text()
         .replace("main: {machine: lab-small}", "main: {machine: lab-small, quota: 3GB, disk_size: 4GiB}")
     )
-    assert only(write(tmp_path / "cluster.yaml", spec)).code == "CFG-003"
+    _, problems = check_paths([write(tmp_path / "cluster.yaml", spec)])
+    assert {problem.code for problem in problems} == {"CFG-003", "CFG-019"}
 
 
 def test_warnings_do_not_keep_a_cluster_from_being_loaded() -> None:

@@ -12,6 +12,7 @@ from cluster.quantities import (
     format_duration_ms,
     parse_address,
     parse_bytes,
+    parse_data_dir,
     parse_duration_ms,
     parse_name,
     parse_network,
@@ -62,3 +63,27 @@ def test_a_name_is_refused_with_one_that_is_taken(text: str) -> None:
         assert refused.context is not None
         suggested = refused.context["hint"].removeprefix("write ")
         assert parse_name(suggested) == suggested
+
+
+FOLDERS = [
+    "/",
+    "/usr",
+    "data/etcd",
+    "/my disk/etcd",
+    "/var/../etc",
+    "/data/etcd/",
+    "/a/b%c",
+    "/data//etcd",
+    "/data/etcd\n",
+]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_data_folder_that_could_be_someone_elses_is_refused(folder: str) -> None:
+    with pytest.raises(PydanticCustomError) as refused:
+        parse_data_dir(folder)
+    assert refused.value.type == "ETC-003"
+
+
+def test_a_plain_folder_of_its_own_is_taken() -> None:
+    assert parse_data_dir("/mnt/nvme0/etcd-1.d") == "/mnt/nvme0/etcd-1.d"

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
 import yaml
@@ -14,7 +14,10 @@ SPECS = Path(__file__).parents[1] / "specs"
 LAB = SPECS.parents[1] / "inventories" / "lab"
 CLUSTER = Draft202012Validator(schema.schema("cluster"))
 # Codes that a document's shape alone decides.
-SHAPE = ("CFG-001", "CFG-003", "CFG-004-float", "CFG-005", "CFG-013", "CFG-014", "CFG-015", "CLD-004-taint")
+SHAPE = (
+    "CFG-001", "CFG-003", "CFG-004-float", "CFG-005", "CFG-013", "CFG-014", "CFG-015", "CLD-004-taint",
+    "ETC-003-not-a-path", "ETC-003-system-folder",
+)  # fmt: skip
 SHAPED = [path for path in SPECS.glob("invalid-*.yaml") if path.stem.removeprefix("invalid-").startswith(SHAPE)]
 # A hosts file's, and one that YAML refuses before any schema.
 ELSEWHERE = ("-host", "in-hosts", "key-is-a-list")
@@ -53,9 +56,11 @@ def test_every_key_is_described() -> None:
 
 
 def test_defaults_are_written_as_an_operator_would() -> None:
-    etcd: dict[str, Any] = schema.schema()["$defs"]["EtcdCluster"]["properties"]
-    assert (etcd["quota"]["default"], etcd["election_timeout"]["default"]) == ("8GiB", "1s")
-    assert "default" not in etcd["backup"]
+    made = schema.schema()["$defs"]
+    main, events = (made[name]["properties"] for name in ("EtcdCluster", "EtcdEvents"))
+    assert (main["quota"]["default"], main["election_timeout"]["default"]) == ("8GiB", "1s")
+    assert "default" not in main["backup"]
+    assert (main["client_port"]["default"], events["data_dir"]["default"]) == (2379, "/var/lib/etcd/events")
 
 
 def test_the_text_is_json_and_the_same_each_time() -> None:

@@ -17,7 +17,7 @@ from control_plane.host import csr
 from control_plane.host.api import ApiError
 from control_plane.host.approver import Approver, refusal
 
-RANGES = [ipaddress.IPv4Network("10.77.0.0/24"), ipaddress.IPv4Network("10.78.1.0/24")]
+RANGES = [ipaddress.IPv4Network("10.78.1.0/24"), ipaddress.IPv4Network("10.78.2.0/24")]
 OWN = (x509.DNSName("worker-1"), x509.IPAddress(ipaddress.ip_address("10.78.1.11")))
 
 

@@ -12,7 +12,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from cluster.files import HostConfig
-from control_plane.flags import CIPHER_SUITES
+from cluster.tls import CIPHER_SUITES
 from etcd.render import host_configs
 from network.addresses import plan
 

@@ -12,8 +12,6 @@ from ruamel.yaml import YAML
 
 from cluster.artefacts import ArtefactSource
 from control_plane import flags, host_config, kubeadm, manifests, paths, units
-from control_plane.host import phases
-from control_plane.render import node_ranges
 from network.addresses import plan
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lab" / "api"
@@ -169,13 +167,12 @@ def test_the_konnectivity_agent_has_no_more_rights_than_it_needs(lab):
     assert [volume for volume in pod["volumes"] if "hostPath" in volume] == []
 
 
-def test_nodes_may_stand_in_the_cloud_or_in_any_rack(lab):
-    assert node_ranges(lab) == ["10.77.0.0/24", "10.78.1.0/24", "10.78.2.0/24"]
-
-
-def test_programs_and_manifests_agree_on_names_and_sockets(config):
+def test_programs_and_manifests_agree_on_names_and_sockets(lab, config):
     text = next(file.text for file in config.files if file.path.endswith("manifests.json"))
     subjects = {s["name"] for item in json.loads(text) for s in item["object"].get("subjects", [])}
-    assert set(phases.USERS.values()) <= subjects
+    settings = json.loads(next(file.text for file in config.files if file.path.endswith("host.json")))
+    assert set(settings["users"].values()) <= subjects
+    kubeconfigs = {path for unit in units.units(lab, plan(lab)) for _, path in unit.credentials}
+    assert {f"{paths.KUBERNETES}/{name}.conf" for name in settings["users"]} <= kubeconfigs
     egress = next(file.text for file in config.files if file.path.endswith("egress.yaml"))
     assert f"udsName: {paths.KONNECTIVITY_SOCKET}\n" in egress

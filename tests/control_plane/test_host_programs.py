@@ -30,7 +30,8 @@ def test_only_the_local_configuration_leaves_the_load_balancer(config, tmp_path,
     template.write_text(next(f.text for f in config.files if f.path.endswith("kubeadm.yaml")))
     monkeypatch.setattr(phases, "TEMPLATE", template)
     monkeypatch.setattr(phases, "RUN", tmp_path)
-    phases.render_config("10.77.0.11", "10.77.0.10")
+    settings = json.loads(next(f.text for f in config.files if f.path.endswith("host.json")))
+    phases.render_config(settings, "10.77.0.11")
     uploaded, local = ((tmp_path / name).read_text() for name in ("kubeadm.yaml", "local.yaml"))
     assert "controlPlaneEndpoint: 10.77.0.10:6443" in uploaded
     assert "controlPlaneEndpoint: 10.77.0.11:6443" in local

@@ -23,7 +23,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from cluster.spec import Cluster
 from etcd.flags import flags, pki_dir
-from etcd.members import client_port, http_port, members, metrics_port
+from etcd.members import http_port, members, metrics_port, settings
 from etcd.render import secrets
 from network.addresses import plan
 from tools import build as programs
@@ -110,7 +110,7 @@ class Fleet:
         """The member's own flags. Only what one host can have once is moved: files and 127.0.0.1."""
         self.metrics[name] = _free_port()
         moves = {
-            f"https://127.0.0.1:{client_port(self.cluster, role)}": f"https://127.0.0.1:{_free_port()}",
+            f"https://127.0.0.1:{settings(self.cluster, role).client_port}": f"https://127.0.0.1:{_free_port()}",
             f"http://127.0.0.1:{metrics_port(self.cluster, role)}": f"http://127.0.0.1:{self.metrics[name]}",
             f"https://127.0.0.1:{http_port(self.cluster, role)}": f"https://127.0.0.1:{_free_port()}",
             pki_dir(role): f"{self.folder}/{name}{pki_dir(role)}",

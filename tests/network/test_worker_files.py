@@ -4,8 +4,6 @@ import json
 import os
 from pathlib import Path
 
-import pytest
-
 from network.render import NET_CONF, worker_files
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lab" / "worker"
@@ -36,8 +34,3 @@ def test_workers_in_the_cloud_differ_on_aws_alone(build, lab):
     aws = build({"control_plane": {"cloud": "aws"}})
     changed = {path for path, text in worker_files(aws, in_cloud=True).items() if text != worker_files(aws)[path]}
     assert changed == {"/etc/sysctl.d/90-menagerie-neighbours.conf"}
-
-
-def test_an_mtu_that_does_not_fit_makes_no_files(build):
-    with pytest.raises(ValueError, match="too large"):
-        worker_files(build({"network": {"flannel": {"mtu": 1500}}}))

@@ -1,0 +1,37 @@
+"""What README.md shows and names is as it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cluster.load import check_paths
+from lab.prepare import KUBECTL
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_smallest_cluster_is_accepted_as_it_stands_and_beside_the_lab(tmp_path: Path) -> None:
+    shown = re.findall(r"```yaml\n# (inventories/\S+)\n(.*?)```", README, re.DOTALL)
+    for name, text in shown:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (spec,) = tmp_path.rglob("cluster.yaml")
+    loaded, problems = check_paths([spec, ROOT / "inventories" / "lab" / "cluster.yaml"])
+    assert [str(problem) for problem in problems if problem.is_error or "koala" in problem.file] == []
+    assert [host.name for _, host in loaded[0].cluster.host_list()] == ["koala-worker-1", "koala-worker-2"]
+
+
+def test_the_table_of_folders_has_every_folder() -> None:
+    rows = re.search(r"\| folder \| owns \|\n(.*?)\n\n", README, re.DOTALL)
+    assert rows
+    named = {name for row in rows[1].splitlines() for name in re.findall(r"`(\w+)/`", row.split("|")[1])}
+    there = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] not in "._"}
+    assert named == there
+
+
+def test_the_kubectl_of_the_documentation_is_where_the_lab_puts_it() -> None:
+    path = str(KUBECTL.relative_to(ROOT))
+    assert path in README
+    assert str(KUBECTL.parent.relative_to(ROOT)) in (ROOT / "docs" / "lab.md").read_text()
