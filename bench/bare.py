@@ -28,7 +28,9 @@ from bench.group import lab_cpu_s
 from bench.toolkit import host_names, kinds
 from cluster.artefacts import catalogue
 from cluster.spec import Cluster
-from lab import balancer, clean, hosts, images, plan, site
+from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from etcd.apiserver import probe_path
+from lab import balancer, clean, datacentre, hosts, images, plan
 from lab.hosts import HostSpec
 from lab.plan import LabSpec
 from lab.prepare import lab_spec, prepare
@@ -66,12 +68,12 @@ def measure(cluster: Cluster) -> Run:
     began, used = time.monotonic(), _own_cpu_s()
     steps = _Steps(began)
     prepared = prepare()
-    lab = lab_spec(cluster, prepared)
+    lab = lab_spec(cluster, prepared, (API_PORT, KONNECTIVITY_PORT))
     try:
-        site.ensure(lab, partial(images.publish, prepared.images))
+        datacentre.ensure(lab, partial(images.publish, prepared.images))
         with ThreadPoolExecutor(32) as pool:
             _make_hosts(cluster, lab, pool)
-            steps.done("site and hosts")
+            steps.done("data centre and hosts")
             _Sequence(cluster, lab, pool, steps).run()
         ready = time.monotonic()
         cpu = {"controller": _own_cpu_s() - used, **lab_cpu_s(kinds(cluster))}
@@ -194,7 +196,10 @@ class _Sequence:
 
     def _balance(self, ca: str) -> None:
         backends = {host.name: str(host.address) for host in self._plan.api_servers}
-        balancer.ensure(balancer.BalancerSpec(str(self._plan.endpoint), backends, ca), self._lab)
+        balancer.ensure(
+            balancer.BalancerSpec(str(self._plan.endpoint), backends, ca, probe_path(), API_PORT, KONNECTIVITY_PORT),
+            self._lab,
+        )
 
     def _worker(self, name: str) -> None:
         named = {"CONTAINERD": "containerd", "CNI": "cni-plugins"}

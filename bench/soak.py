@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -21,7 +20,7 @@ from typing import Annotated
 import typer
 
 from bench.group import environment
-from bench.toolkit import MENAGERIE, host_names
+from bench.toolkit import MENAGERIE, host_names, killed_up
 from cluster.load import find_cluster, load_cluster
 from lab import hosts
 from operations.access import ROOT
@@ -136,24 +135,8 @@ def _killed_up(fault: Fault) -> str:
         code, _, said = _menagerie("destroy", CLUSTER, "--yes")
         if code:
             return f"destroy ended with {code}: {said[-2000:]}"
-    _kill_up(fault.after_s)
+    killed_up(CLUSTER, fault.after_s)
     return converged()
-
-
-def _kill_up(after_s: float) -> None:
-    """Start `up` and kill it with all its children, as a machine that goes down would."""
-    process = subprocess.Popen(
-        [MENAGERIE, "up", CLUSTER, "--yes"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        process.wait(timeout=after_s)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
 
 
 def converged() -> str:

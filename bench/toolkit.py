@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -88,6 +91,25 @@ def check(times: int = 5) -> tuple[float, ...]:
     """Seconds of `menagerie check`, each time."""
     with Group() as group:
         return tuple(group.run([MENAGERIE, "check"]).seconds for _ in range(times))
+
+
+def killed_up(cluster: str, after_s: float) -> None:
+    """Start `up` and kill it with all its children after some seconds, as a machine that goes down would.
+
+    Returns earlier where `up` is done earlier.
+    """
+    process = subprocess.Popen(
+        [MENAGERIE, "up", cluster, "--yes"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        process.wait(timeout=after_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def take_away(cluster: Cluster, group: Group) -> None:

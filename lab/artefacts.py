@@ -1,4 +1,4 @@
-"""The artefact mirror: a folder tree with the upstream sites' layout, made from the programs of tools/.
+"""The artefact mirror: a folder tree with the layout of upstream's downloads, made from the programs of tools/.
 
 Checksums depend on the programs alone: archives are written with fixed times, owners and order. They are
 gzip without compression, since the mirror's readers are on the same machine.
@@ -9,14 +9,13 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
 from cluster.artefacts import ARCH, catalogue
-from lab import tar
+from lab import disk, tar
 from tools import build, cache
 from tools.build import Progress
 
@@ -66,25 +65,23 @@ def build_mirror(progress: Progress | None = None) -> MirrorTree:
     home = cache.root() / "mirror" / key
     with cache.locked(home.with_suffix(".lock")):
         if not home.exists():
-            _make(home, layout, paths)
+            with disk.whole(home) as fresh:
+                _make(fresh, layout, paths)
     sums: dict[str, str] = json.loads((home / "sha256.json").read_text())
     return MirrorTree(home / "tree", sums)
 
 
 def _make(home: Path, layout: Mapping[str, str | dict[str, str]], paths: Mapping[str, Path]) -> None:
-    fresh = home.with_suffix(".new")
-    shutil.rmtree(fresh, ignore_errors=True)
     sums = {}
     for source, content in layout.items():
-        target = fresh / "tree" / source
+        target = home / "tree" / source
         target.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(content, str):
             os.link(paths[content], target)
         else:
             _archive(target, {name: paths[program] for name, program in content.items()})
         sums[source] = cache.file_digest(target)
-    (fresh / "sha256.json").write_text(json.dumps(sums, indent=2) + "\n")
-    fresh.rename(home)
+    (home / "sha256.json").write_text(json.dumps(sums, indent=2) + "\n")
 
 
 def _archive(target: Path, members: Mapping[str, Path]) -> None:

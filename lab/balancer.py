@@ -8,43 +8,34 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from lab import networks, nspawn, plan, processes, state
+from lab import networks, nspawn, plan, processes, state, texts
 from lab.networks import Cable
 from lab.plan import LabSpec
 from lab.processes import Daemon
 
 NAME = "balancer"
 
-# A dead events etcd must not take healthy API servers out: events may be lost without harm.
-HEALTH_PATH = "/readyz?exclude=etcd-override-0&exclude=etcd-override-readiness-0"
-
-_TEMPLATES = Environment(
-    loader=PackageLoader("lab"),
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    autoescape=False,
-    keep_trailing_newline=True,
-)
-
 
 @dataclass(frozen=True)
 class BalancerSpec:
-    """backends: API-server host name -> address. ca_pem: what signs the API servers' certificates."""
+    """backends: API-server host name -> address. ca_pem: what signs the API servers' certificates.
+
+    health_path: what an API server must answer with 200 to be sent requests.
+    api_port, konnectivity_port: of the API servers, and of the load balancer.
+    """
 
     address: str
     backends: Mapping[str, str]
     ca_pem: str
-    api_port: int = 6443
-    konnectivity_port: int = 8132
-    health_path: str = HEALTH_PATH
+    health_path: str
+    api_port: int
+    konnectivity_port: int
 
 
 def config(spec: BalancerSpec) -> str:
     """haproxy's configuration file."""
-    return _TEMPLATES.get_template("haproxy.cfg.j2").render(
+    return texts.render(
+        "haproxy.cfg.j2",
         address=spec.address,
         api_port=spec.api_port,
         konnectivity_port=spec.konnectivity_port,
@@ -54,9 +45,9 @@ def config(spec: BalancerSpec) -> str:
     )
 
 
-def status_url(spec: BalancerSpec) -> str:
-    """Where haproxy tells the state of each backend, as CSV."""
-    return f"http://{spec.address}:{plan.STATUS_PORT}/;csv"
+def status_url(address: str) -> str:
+    """Where the load balancer at `address` tells the state of each backend, as CSV."""
+    return f"http://{address}:{plan.STATUS_PORT}/;csv"
 
 
 def ensure(spec: BalancerSpec, lab: LabSpec) -> None:
@@ -64,8 +55,7 @@ def ensure(spec: BalancerSpec, lab: LabSpec) -> None:
     folder = _folder()
     state.write_text(folder / "haproxy.cfg", config(spec))
     state.write_text(folder / "ca.pem", spec.ca_pem)
-    if networks.netns(NAME) not in networks.names():
-        networks.plug_in(NAME, (Cable(plan.CLOUD, spec.address),), lab)
+    networks.ensure_plugged_in(NAME, (Cable(plan.CLOUD, spec.address),), lab)
     state.write(folder / "balancer.json", {"fingerprint": fingerprint(spec), "address": spec.address})
     watched = config(spec) + spec.ca_pem
     daemon = Daemon(NAME, _nspawn(lab), environment=nspawn.ENVIRONMENT, watched=watched)

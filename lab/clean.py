@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 
-from lab import cgroups, limits, mounts, networks, nspawn, state
+from lab import cgroups, disk, limits, mounts, networks, nspawn, state
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,7 @@ def lab(lab_id: str) -> None:
         networks.remove_namespace(name)
     for machine in nspawn.left(networks.prefix(lab_id)):
         nspawn.forget(machine)
-    folder = state.root() / lab_id
-    mounts.remove(folder)
-    if folder.exists():
-        shutil.rmtree(folder)
+    disk.remove(state.root() / lab_id)
     cgroups.remove(group)
     if not cgroups.groups():
         cgroups.remove(cgroups.ROOT)
@@ -68,9 +65,9 @@ def lab(lab_id: str) -> None:
 
 
 def dead_labs() -> None:
-    """Remove every lab of which no process runs."""
+    """Remove every lab of which no process runs, and every one whose checkout is gone."""
     for lab_id in labs():
-        if not state.is_live(lab_id):
+        if not state.is_live(lab_id) or state.is_orphan(lab_id):
             lab(lab_id)
 
 

@@ -6,7 +6,6 @@ Cloud hosts are configured by their user data alone and let nobody in. On-prem h
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -15,7 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from lab import cgroups, mounts, networks, nspawn, plan, processes, seed, state, volumes
+from cluster.fields import did_you_mean
+from lab import cgroups, disk, mounts, networks, nspawn, plan, processes, seed, state, volumes
 from lab.errors import LabError
 from lab.networks import Cable
 from lab.plan import LabSpec
@@ -53,28 +53,31 @@ class HostSpec:
 
 @dataclass(frozen=True)
 class HostState:
-    """A live host. leader: process id of its systemd, seen from the machine. started: Unix seconds."""
+    """What a host was made as."""
 
-    name: str
     kind: str
     address: str
     segment: str
-    leader: int
-    started: float
 
 
-def create(spec: HostSpec, lab: LabSpec) -> HostState:
+def create(spec: HostSpec, lab: LabSpec) -> None:
     """Start a fresh host; what is left of an earlier one of this name goes first. Volumes are kept.
 
     Returns when its systemd runs; an on-prem host also answers SSH by then.
     Raises LabError with the end of its console when it does not start.
     """
     delete(spec.name)
+    with state.space():
+        _start(spec, lab)
+    _wait_for(spec)
+
+
+def _start(spec: HostSpec, lab: LabSpec) -> None:
     home = _home(spec.name)
     home.mkdir(parents=True)
-    record = {"kind": spec.kind, "address": spec.address, "segment": spec.segment, "started": time.time()}
-    record["cables"] = [asdict(cable) for cable in _cables(spec, lab)]
-    state.write(home / "host.json", record)
+    record = {"kind": spec.kind, "address": spec.address, "segment": spec.segment}
+    cables = [asdict(cable) for cable in _cables(spec, lab)]
+    state.write(home / "host.json", record | {"cables": cables})
     root = home / "root"
     mounts.overlay(Path(lab.image), home / "upper", home / "work", root)
     gateway = plan.segments(lab)[spec.segment].gateway
@@ -84,39 +87,42 @@ def create(spec: HostSpec, lab: LabSpec) -> HostState:
     else:
         seed.write_onprem(root, spec.authorized_keys, spec.host_key)
     networks.plug_in(spec.name, _cables(spec, lab), lab)
-    processes.log_path(spec.name).unlink(missing_ok=True)
+    console(spec.name).unlink(missing_ok=True)
     processes.start(
         Daemon(_unit(spec.name), _nspawn(spec, root), environment=_ENVIRONMENT, memory_bytes=spec.memory_bytes)
     )
-    return _wait_for(spec)
 
 
 def read(name: str) -> HostState | None:
     """The host, None when it is gone or dead."""
+    return made(name) if leader(name) is not None else None
+
+
+def made(name: str) -> HostState | None:
+    """The host, a dead one too, None when it is gone."""
     record = state.read(_home(name) / "host.json")
-    pid = leader(name)
-    if record is None or pid is None:
-        return None
-    return HostState(name, record["kind"], record["address"], record["segment"], pid, record["started"])
+    return HostState(record["kind"], record["address"], record["segment"]) if record else None
 
 
 def delete(name: str) -> None:
     """Shut the host down and remove all but its volumes. Nothing happens when it is gone."""
     if leader(name) is not None:
         _shut_down(name)
-    kill(name)
-    cgroups.remove(processes.group(_unit(name)))
+    cgroups.kill(group(name))
+    cgroups.remove(group(name))
     record = state.read(_home(name) / "host.json") or {}
     networks.unplug(name, tuple(Cable(**cable) for cable in record.get("cables", ())))
-    mounts.remove(_home(name))
     nspawn.forget(networks.netns(name))
-    if _home(name).exists():
-        shutil.rmtree(_home(name))
+    disk.remove(_home(name))
 
 
 def kill(name: str) -> None:
-    """Cut the host's power: every process of it dies at once. Its disks stay as they are."""
-    cgroups.kill(processes.group(_unit(name)))
+    """Cut the host's power: every process of it dies at once. Its disks stay as they are.
+
+    Raises LabError when there is no such host.
+    """
+    _refuse_unknown(name)
+    cgroups.kill(group(name))
 
 
 def known() -> tuple[str, ...]:
@@ -140,20 +146,36 @@ def group(name: str) -> str:
 
 
 def console(name: str) -> Path:
-    """File with what the host wrote to its console since it started."""
+    """File with what the host wrote to its console since it was made."""
     return processes.log_path(_unit(name))
 
 
-def run(name: str, argv: Sequence[str], timeout: float = 60) -> subprocess.CompletedProcess[str]:
-    """Run a command inside the host, for people who look around and for tests; seconds.
-
-    Nothing that configures a host uses this. Raises LabError when the host does not run.
-    """
+def inside(name: str, argv: Sequence[str]) -> list[str]:
+    """The command line that runs a command inside the host. Raises LabError when the host does not run."""
+    _refuse_unknown(name)
     pid = leader(name)
     if pid is None:
-        raise LabError(f"{name} does not run; `menagerie status` shows which hosts do")
-    inside = ["nsenter", "--target", str(pid), "--all", *argv]
-    return subprocess.run(inside, capture_output=True, text=True, timeout=timeout, check=False)
+        raise LabError(
+            f"{name} does not run; `.venv/bin/python -m lab` shows which hosts do, `./menagerie up lab` replaces it"
+        )
+    return ["nsenter", "--target", str(pid), "--all", *argv]
+
+
+def run(name: str, argv: Sequence[str], timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    """Run a command inside the host and wait for it, for tests and proofs; seconds.
+
+    Nothing that configures a host uses this. Raises LabError when the host does not run or the command does not end.
+    """
+    try:
+        return subprocess.run(inside(name, argv), capture_output=True, text=True, timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        raise LabError(f"{argv[0]} did not end within {timeout:g} s on {name}") from None
+
+
+def _refuse_unknown(name: str) -> None:
+    if name not in known():
+        hint = did_you_mean(name, known()) or "; `.venv/bin/python -m lab` lists the hosts"
+        raise LabError(f"the lab has no host {name}{hint}")
 
 
 def _home(name: str) -> Path:
@@ -194,12 +216,9 @@ def _nspawn(spec: HostSpec, root: Path) -> list[str]:
     ]
 
 
-def _wait_for(spec: HostSpec, seconds: float = 60) -> HostState:
+def _wait_for(spec: HostSpec, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
-    while True:
-        found = read(spec.name)
-        if found and (spec.kind == "cloud" or seed.answers_ssh(spec.address)):
-            return found
+    while leader(spec.name) is None or (spec.kind == "onprem" and not seed.answers_ssh(spec.address)):
         if time.monotonic() > deadline:
             tail = processes.log_tail(_unit(spec.name))
             raise LabError(f"{spec.name} did not start within {seconds:g} s; its console ends with:\n{tail}")

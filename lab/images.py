@@ -11,14 +11,13 @@ import http.client
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from cluster import versions
 from cluster.artefacts import ARCH
-from lab import tar
+from lab import disk, tar
 from lab.errors import LabError
 from lab.shell import run, succeeds
 from tools import build, cache, manifest
@@ -145,9 +144,8 @@ def _pause(home: Path) -> Path:
     source = manifest.TOOLS / "pause" / "pause.c"
     target = home / f"pause-{cache.file_digest(source)[:16]}"
     if not target.exists():
-        fresh = target.with_suffix(".new")
-        run("gcc", "-Os", "-static", "-s", "-Wall", "-Werror", "-o", str(fresh), str(source))
-        fresh.rename(target)
+        with disk.whole(target) as fresh:
+            run("gcc", "-Os", "-static", "-s", "-Wall", "-Werror", "-o", str(fresh), str(source))
     return target
 
 
@@ -156,7 +154,8 @@ def _write(image: Image, home: Path) -> bytes:
     recipe = home / "recipes" / cache.digest(repr(image), *map(_identity, image.entries))
     if recipe.exists():
         return recipe.read_bytes()
-    layer, size = _layer(image, home / "blobs")
+    blobs = home / "blobs" / "sha256"
+    layer, size = _layer(image, blobs)
     config = _json(
         {
             "architecture": ARCH,
@@ -166,7 +165,7 @@ def _write(image: Image, home: Path) -> bytes:
         }
     )
     digest = hashlib.sha256(config).hexdigest()
-    (home / "blobs" / "sha256" / digest).write_bytes(config)
+    _put(blobs / digest, config)
     text = _json(
         {
             "schemaVersion": 2,
@@ -175,11 +174,13 @@ def _write(image: Image, home: Path) -> bytes:
             "layers": [_descriptor("application/vnd.oci.image.layer.v1.tar", layer, size)],
         }
     )
-    recipe.parent.mkdir(exist_ok=True)
-    fresh = recipe.with_suffix(".new")
-    fresh.write_bytes(text)
-    fresh.rename(recipe)
+    _put(recipe, text)
     return text
+
+
+def _put(target: Path, content: bytes) -> None:
+    with disk.whole(target) as fresh:
+        fresh.write_bytes(content)
 
 
 def _identity(entry: tar.Entry) -> str:
@@ -192,11 +193,11 @@ def _identity(entry: tar.Entry) -> str:
 
 def _layer(image: Image, blobs: Path) -> tuple[str, int]:
     """Digest and bytes of the image's only layer: a plain tar, since its readers are on this machine."""
-    with tempfile.NamedTemporaryFile(dir=blobs, prefix="upload-", delete=False) as file:
+    made = blobs.with_name("layer")
+    with disk.whole(made) as fresh, fresh.open("wb") as file:
         tar.write(file, image.entries)
-        size = file.tell()
-    digest = cache.file_digest(Path(file.name))
-    Path(file.name).rename(blobs / "sha256" / digest)
+    digest, size = cache.file_digest(made), made.stat().st_size
+    made.rename(blobs / digest)
     return f"sha256:{digest}", size
 
 

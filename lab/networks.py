@@ -94,11 +94,20 @@ def plug_in(host: str, cables: tuple[Cable, ...], spec: LabSpec) -> str:
     add_namespace(inside)
     for number, cable in enumerate(cables):
         _plug(host, f"eth{number}", cable, segments[cable.segment])
+    _plugged(host).parent.mkdir(parents=True, exist_ok=True)
+    _plugged(host).touch()
     return inside
+
+
+def ensure_plugged_in(host: str, cables: tuple[Cable, ...], spec: LabSpec) -> None:
+    """`plug_in`, unless that was done to its end before."""
+    if not _plugged(host).exists() or netns(host) not in names():
+        plug_in(host, cables, spec)
 
 
 def unplug(host: str, cables: tuple[Cable, ...]) -> None:
     """Remove the host's cables and namespace. Nothing happens when they are gone."""
+    _plugged(host).unlink(missing_ok=True)
     router = netns("router")
     if router in names():
         for cable in cables:
@@ -111,9 +120,10 @@ def unplug(host: str, cables: tuple[Cable, ...]) -> None:
 
 def add_namespace(name: str) -> None:
     """Make a network namespace whose loopback is up, if it is missing."""
-    if name not in names():
+    if not (_RUN / name).is_mount():
+        remove_namespace(name)  # `ip netns add` that was killed leaves a file with nothing mounted on it
         shell.run("ip", "netns", "add", name)
-        shell.run("ip", "-n", name, "link", "set", "lo", "up")
+    shell.run("ip", "-n", name, "link", "set", "lo", "up")
 
 
 def remove_namespace(name: str) -> None:
@@ -135,6 +145,11 @@ def is_up(spec: LabSpec) -> bool:
         return False
     present = shell.run("ip", "-n", router, "-brief", "link")
     return all(f"{segment.bridge} " in present for segment in plan.segments(spec).values())
+
+
+def _plugged(host: str) -> Path:
+    """Exists once every cable of the host is in place."""
+    return state.folder("plugged", host)
 
 
 def _plug(host: str, name: str, cable: Cable, segment: Segment) -> None:
@@ -164,11 +179,11 @@ def _plug(host: str, name: str, cable: Cable, segment: Segment) -> None:
 
 
 def _ensure_bridge(router: str, segment: Segment) -> None:
-    if f"{segment.bridge} " in shell.run("ip", "-n", router, "-brief", "link"):
-        return
-    lines = [f"link add {segment.bridge} mtu {segment.mtu} type bridge"]
+    lines = []
+    if f"{segment.bridge} " not in shell.run("ip", "-n", router, "-brief", "link"):
+        lines.append(f"link add {segment.bridge} mtu {segment.mtu} type bridge")
     if segment.gateway:
-        lines.append(f"addr add {segment.gateway}/{segment.network.prefixlen} dev {segment.bridge}")
+        lines.append(f"addr replace {segment.gateway}/{segment.network.prefixlen} dev {segment.bridge}")
     shell.batch([*lines, f"link set {segment.bridge} up"], router)
 
 
@@ -176,7 +191,7 @@ def _ensure_uplink(router: str, spec: LabSpec) -> None:
     ours, theirs = plan.UPLINK_RANGE[1], plan.UPLINK_RANGE[2]
     if uplink() not in links():
         shell.run("ip", "link", "add", uplink(), "type", "veth", "peer", "name", rules.UPLINK, "netns", router)
-        shell.batch([f"addr add {theirs}/30 dev {rules.UPLINK}", f"link set {rules.UPLINK} up"], router)
+    shell.batch([f"addr replace {theirs}/30 dev {rules.UPLINK}", f"link set {rules.UPLINK} up"], router)
     routed = [segment.network for segment in plan.segments(spec).values() if segment.gateway]
     shell.batch(
         [

@@ -42,12 +42,12 @@ class LabSpec:
     nodes: str
     racks: Mapping[str, str]
     endpoint: str
+    endpoint_ports: tuple[int, ...]
     image: str
     mirror: str
     crane: str
-    endpoint_ports: tuple[int, ...] = (6443, 8132)
+    images: str
     rack_mtu: int = 1500
-    images: str = ""
 
     def ranges(self) -> dict[str, IPv4Network]:
         """Every range that the lab occupies, by a name for people."""

@@ -1,4 +1,7 @@
-"""What a lab is made from, all of it in the cache: the hosts' root file system, the artefact mirror, images."""
+"""What a lab is made from, all of it in the cache: the hosts' root file system, the artefact mirror, images.
+
+kubectl is also linked into the checkout, for people.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.spec import Cluster
-from lab import artefacts, images, rootfs
+from lab import artefacts, disk, images, rootfs, state
 from lab.artefacts import MirrorTree
 from lab.images import ImageStore
 from lab.plan import LabSpec
 from network import addresses
 from tools import build, cache
+
+KUBECTL = state.CHECKOUT / ".menagerie" / "bin" / "kubectl"
+"""Link to the built kubectl: at one place whatever its version, and not in .venv, which may be made anew."""
+_WAY_OUT = (
+    "While no lab is up, all that is in it may be removed: it is made again when it is missing. "
+    "Go's own caches are named by `go env GOCACHE GOMODCACHE`."
+)
 
 
 @dataclass(frozen=True)
@@ -30,19 +40,28 @@ def prepare(report: Callable[[str], None] = lambda _: None, also: tuple[str, ...
     """Have everything in the cache; a few milliseconds when it is there already. also: further programs to build.
 
     The root file system is made while the programs are built: one waits for downloads, the other computes.
+    Raises what `rootfs.ensure` and `tools.build.ensure` raise, and LabError when the cache's disk is full.
     """
-    with ThreadPoolExecutor(1) as pool:
-        image = pool.submit(rootfs.ensure, cache.root(), report)
+    with disk.space(cache.root(), _WAY_OUT), ThreadPoolExecutor(1) as pool:
+        image = pool.submit(rootfs.ensure, report)
         # Once for all programs, so that the report counts and estimates all of them.
-        wanted = [*also, "crane", *artefacts.programs(), *images.programs()]
-        crane = build.ensure(wanted, lambda event: report(str(event)))["crane"]
-        return Prepared(image.result(), artefacts.build_mirror(), crane, images.build_images())
+        wanted = [*also, "crane", "kubectl", *artefacts.programs(), *images.programs()]
+        programs = build.ensure(wanted, lambda event: report(str(event)))
+        _link(programs["kubectl"], KUBECTL)
+        return Prepared(image.result(), artefacts.build_mirror(), programs["crane"], images.build_images())
 
 
-def lab_spec(cluster: Cluster, prepared: Prepared | None = None) -> LabSpec:
+def _link(program: Path, place: Path) -> None:
+    if not place.is_symlink() or place.readlink() != program:
+        with disk.whole(place) as fresh:
+            fresh.symlink_to(program)
+
+
+def lab_spec(cluster: Cluster, prepared: Prepared | None = None, endpoint_ports: tuple[int, ...] = ()) -> LabSpec:
     """The lab that holds `cluster`: its ranges, the racks of its sites, its load balancer's address.
 
-    Without `prepared` the paths are empty: enough for preflight, which looks at the ranges.
+    endpoint_ports: what racks may reach of the load balancer. Without `prepared` the paths are empty, and
+    without ports racks reach nothing: enough for preflight, which looks at the ranges.
     """
     plan = addresses.plan(cluster)
     racks = {name: str(network) for site in cluster.spec.sites.values() for name, network in site.racks.items()}
@@ -52,6 +71,7 @@ def lab_spec(cluster: Cluster, prepared: Prepared | None = None) -> LabSpec:
         nodes=str(plan.nodes),
         racks=racks,
         endpoint=str(plan.endpoint),
+        endpoint_ports=endpoint_ports,
         image=str(prepared.image) if prepared else "",
         mirror=str(prepared.mirror.path) if prepared else "",
         crane=str(prepared.crane) if prepared else "",

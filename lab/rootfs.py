@@ -5,17 +5,17 @@ Keyed by the content of its recipe: this file and everything in ``lab/image``.
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
-from lab import shell
+from lab import disk, shell
 from lab.errors import LabError
+from tools import cache
 
 SUITE = "bookworm"
 _IMAGE = Path(__file__).parent / "image"
@@ -40,24 +40,24 @@ def key() -> str:
     return digest.hexdigest()[:16]
 
 
-def path(cache: Path) -> Path:
-    """Where the root file system is, or will be."""
-    return cache / "rootfs" / key()
+def ensure(say: Callable[[str], None] = lambda _: None) -> Path:
+    """Build the root file system if the cache has none; returns its folder. About 50 s and 400 MB.
 
-
-def ensure(cache: Path, say: Callable[[str], None] = lambda _: None) -> Path:
-    """Build the root file system if it is missing; returns its folder. About 50 s and 400 MB.
-
-    A build that was cut short leaves nothing but downloaded packages, which the next one uses.
-    say: told what is being waited for. Raises LabError with the end of debootstrap's log.
+    A build that fails leaves nothing but its log and downloaded packages, which the next one uses.
+    say: told what is being waited for. Raises LabError with the end of debootstrap's log, and OSError
+    when the cache cannot be written.
     """
-    target = path(cache)
+    folder = cache.root() / "rootfs"
+    target = folder / key()
     if target.is_dir():
         return target
-    with _locked(cache / "rootfs", say):
+    with cache.locked(
+        folder / ".lock", lambda: say("waiting for another process that builds the hosts' root file system")
+    ):
         if not target.is_dir():
-            _prune(cache / "rootfs")
-            _build(target, cache / "rootfs" / "packages", say)
+            _prune(folder)
+            with disk.whole(target) as fresh:
+                _build(fresh, folder / "packages", say)
     return target
 
 
@@ -83,32 +83,31 @@ def mirror(targets: str) -> str:
     )
 
 
-def _build(target: Path, packages: Path, say: Callable[[str], None]) -> None:
-    partial = target.with_name(f".{target.name}.partial")
-    _remove(partial)
+def _build(root: Path, packages: Path, say: Callable[[str], None]) -> None:
     packages.mkdir(parents=True, exist_ok=True)
     say("unpacking Debian for the hosts")
-    _debootstrap(partial, packages)
-    _install_files(partial)
+    _debootstrap(root, packages)
+    _install_files(root)
     for unit in read_list(_IMAGE / "masked-units.txt"):
-        link = partial / "etc/systemd/system" / unit
+        link = root / "etc/systemd/system" / unit
         link.unlink(missing_ok=True)
         link.symlink_to("/dev/null")
-    _finish(partial)
-    partial.rename(target)
+    _finish(root)
 
 
-def _debootstrap(partial: Path, packages: Path) -> None:
+def _debootstrap(root: Path, packages: Path) -> None:
     asked = ("apt-get", "indextargets", "--format", "$(CODENAME) $(COMPONENT) $(REPO_URI)", "Created-By: Packages")
     include = ",".join(read_list(_IMAGE / "packages.txt"))
     argv = ["debootstrap", "--variant=minbase", f"--keyring={_KEYRING}", f"--cache-dir={packages}"]
-    argv += [f"--include={include}", SUITE, str(partial), mirror(shell.run(*asked))]
-    log = partial.with_suffix(".log")
+    argv += [f"--include={include}", SUITE, str(root), mirror(shell.run(*asked))]
+    log = root.with_suffix(".log")
     with log.open("w") as output:
         result = subprocess.run(argv, stdout=output, stderr=output, env=_environment(), check=False)
     if result.returncode:
-        inner = partial / "debootstrap/debootstrap.log"
+        inner = root / "debootstrap/debootstrap.log"
         said = log.read_text() + (inner.read_text(errors="replace") if inner.exists() else "")
+        if os.strerror(errno.ENOSPC) in said:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(root))
         raise LabError("debootstrap failed; its log ends with:\n" + "\n".join(said.splitlines()[-12:]))
     log.unlink()
 
@@ -153,30 +152,6 @@ def _prune(folder: Path) -> None:
     """Remove root file systems of earlier recipes that no host stands on, and builds that were cut short."""
     in_use = Path("/proc/self/mounts").read_text()
     for entry in folder.iterdir():
-        if entry.name not in ("packages", ".lock") and entry.is_dir() and f"{entry}," not in in_use:
-            _remove(entry)
-
-
-def _remove(folder: Path) -> None:
-    # A killed debootstrap leaves /proc and /sys mounted inside.
-    for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):
-        where = line.split()[1].replace("\\040", " ")
-        if where.startswith(f"{folder}/"):
-            shell.run("umount", "--lazy", where)
-    if folder.exists():
-        shutil.rmtree(folder)
-
-
-@contextmanager
-def _locked(folder: Path, say: Callable[[str], None]) -> Iterator[None]:
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("waiting for another process that builds the hosts' root file system")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+        if entry.name != "packages" and entry.is_dir() and f"{entry}," not in in_use:
+            # A killed debootstrap leaves /proc and /sys mounted inside.
+            disk.remove(entry)

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from lab import plan
+from lab import plan, texts
 from lab.plan import LabSpec
 
 UPLINK = "uplink"
-
-_TEMPLATES = Environment(
-    loader=PackageLoader("lab"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
-)
 
 
 def router(spec: LabSpec) -> str:
     """Who may open connections to whom, through the router."""
     segments = plan.segments(spec)
     racks = [segments[plan.rack(name)].bridge for name in sorted(spec.racks)]
-    return _TEMPLATES.get_template("router.nft.j2").render(
+    return texts.render(
+        "router.nft.j2",
         uplink=UPLINK,
         cloud=segments[plan.CLOUD].bridge,
         services=segments[plan.SERVICES].bridge,
@@ -33,7 +28,7 @@ def router(spec: LabSpec) -> str:
 
 def only_own_address(port: str, mac: str, address: IPv4Address) -> str:
     """Drop what a host sends under an address other than its own, at its port of the store's bridge."""
-    return _TEMPLATES.get_template("port.nft.j2").render(port=port, mac=mac, address=address)
+    return texts.render("port.nft.j2", port=port, mac=mac, address=address)
 
 
 def no_port(port: str) -> str:

@@ -18,15 +18,19 @@ MIRROR = "mirror"
 
 def ensure(lab: LabSpec) -> bool:
     """Have both run; True when the registry (re)started, and so lost the images it had been given."""
-    if networks.netns(_NETNS) not in networks.names():
-        networks.plug_in(_NETNS, (Cable(plan.SERVICES, str(plan.SERVICES_ADDRESS), ("default",)),), lab)
+    networks.ensure_plugged_in(_NETNS, (Cable(plan.SERVICES, str(plan.SERVICES_ADDRESS), ("default",)),), lab)
     processes.ensure(_mirror(lab), lambda: _answers(plan.MIRROR_PORT))
     return processes.ensure(_registry(lab), lambda: _answers(plan.REGISTRY_PORT))
 
 
+def answering() -> dict[str, bool]:
+    """Whether each of them answers, by name."""
+    return {REGISTRY: _answers(plan.REGISTRY_PORT), MIRROR: _answers(plan.MIRROR_PORT)}
+
+
 def are_up() -> bool:
-    """Whether the registry and the mirror answer."""
-    return _answers(plan.MIRROR_PORT) and _answers(plan.REGISTRY_PORT)
+    """Whether both answer."""
+    return all(answering().values())
 
 
 def _mirror(lab: LabSpec) -> Daemon:

@@ -16,7 +16,7 @@ def run(*argv: str, text: str | None = None, timeout: float = 60) -> str:
     try:
         result = subprocess.run(argv, input=text, capture_output=True, text=True, timeout=timeout, check=False)
     except FileNotFoundError:
-        raise LabError(f"{argv[0]} is not installed; `make` installs the packages of lab/packages.txt") from None
+        raise LabError(f"{argv[0]} is not installed; `make setup` installs the packages of lab/packages.txt") from None
     except subprocess.TimeoutExpired:
         raise LabError(f"`{' '.join(argv)}` did not end within {timeout:g} s") from None
     if result.returncode:

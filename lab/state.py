@@ -11,12 +11,12 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import cgroups
+from lab import cgroups, disk
 from lab.errors import ForeignLabError
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -38,6 +38,11 @@ def folder(*parts: str, lab: str | None = None) -> Path:
     return root().joinpath(lab or lab_id(), *parts)
 
 
+def space() -> AbstractContextManager[None]:
+    """For what writes into the folder of all labs: LabError when its disk is full."""
+    return disk.space(root(), "Hosts' disks and volumes are in it; `make lab-down` removes them.")
+
+
 def write(path: Path, content: Any, mode: int = 0o644) -> None:
     """Replace a JSON file in one step, its folders made first."""
     write_text(path, json.dumps(content, indent=2, sort_keys=True) + "\n", mode)
@@ -45,12 +50,10 @@ def write(path: Path, content: Any, mode: int = 0o644) -> None:
 
 def write_text(path: Path, text: str, mode: int = 0o644) -> None:
     """Replace a text file in one step, its folders made first. It never has a wider mode."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    temporary.replace(path)
+    with space(), disk.whole(path) as fresh:
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
 
 
 def read(path: Path) -> Any:
@@ -106,16 +109,17 @@ def is_live(lab: str) -> bool:
     return bool(cgroups.members(f"{cgroups.ROOT}/{lab}"))
 
 
-def refuse_foreign() -> None:
-    """Raise ForeignLabError when a live lab of another checkout is here.
+def is_orphan(lab: str) -> bool:
+    """Whether the lab's checkout is known and gone: nobody else could bring it down."""
+    found = owner(lab)
+    return found is not None and not Path(found.checkout).is_dir()
 
-    A lab whose checkout no longer exists belongs to nobody: nothing else could bring it down.
-    """
+
+def refuse_foreign() -> None:
+    """Raise ForeignLabError when a live lab of another checkout is here, unless it is an orphan."""
     for lab in cgroups.groups():
-        if lab == lab_id() or not is_live(lab):
-            continue
-        found = owner(lab)
-        if found is None or Path(found.checkout).is_dir():
+        if lab != lab_id() and is_live(lab) and not is_orphan(lab):
+            found = owner(lab)
             whose = f"of the checkout {found.checkout}" if found else f"with the id {lab}"
             raise ForeignLabError(
                 f"a lab {whose} is running on this machine, and one machine holds one lab; "

@@ -35,8 +35,7 @@ def put(policy: Policy, lab: LabSpec) -> None:
 def ensure(lab: LabSpec) -> None:
     """Have the store run; without a policy it gives nobody anything."""
     mounts.private_memory(_folder())
-    if networks.netns(NAME) not in networks.names():
-        networks.plug_in(NAME, (Cable(plan.STORE, str(plan.STORE_ADDRESS)),), lab)
+    networks.ensure_plugged_in(NAME, (Cable(plan.STORE, str(plan.STORE_ADDRESS)),), lab)
     argv = [sys.executable, "-m", "lab.store_server", str(plan.STORE_ADDRESS), "80", str(_policy_file())]
     processes.ensure(Daemon(NAME, argv, netns=networks.netns(NAME)), _answers)
 

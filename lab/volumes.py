@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-from lab import state
+from lab import disk, state
 
 
 def path(name: str) -> Path:
@@ -15,7 +14,8 @@ def path(name: str) -> Path:
 
 def ensure(name: str) -> Path:
     """Make the volume if it is missing; returns its folder."""
-    path(name).mkdir(parents=True, exist_ok=True)
+    with state.space():
+        path(name).mkdir(parents=True, exist_ok=True)
     return path(name)
 
 
@@ -26,5 +26,4 @@ def read(name: str) -> Path | None:
 
 def delete(name: str) -> None:
     """Delete the volume and what is on it. Its host must be gone."""
-    if path(name).exists():
-        shutil.rmtree(path(name))
+    disk.remove(path(name))

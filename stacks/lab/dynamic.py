@@ -14,7 +14,7 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
 
-from lab import balancer, hosts, images, site, store, volumes
+from lab import balancer, datacentre, hosts, images, store, volumes
 from lab.balancer import BalancerSpec
 from lab.hosts import HostSpec
 from lab.plan import LabSpec
@@ -28,13 +28,13 @@ def _changed(olds: Props, news: Props) -> list[str]:
     return [key for key, value in news.items() if not key.startswith("__") and olds.get(key) != value]
 
 
-class _SiteProvider(ResourceProvider):
+class _DataCentreProvider(ResourceProvider):
     def create(self, props: Props) -> CreateResult:
-        site.ensure(_lab_spec(props), _publish)
-        return CreateResult("site", _plain(props))
+        datacentre.ensure(_lab_spec(props), _publish)
+        return CreateResult("datacentre", _plain(props))
 
     def read(self, id_: str, props: Props) -> ReadResult:
-        return ReadResult(id_, props) if site.read() else _GONE
+        return ReadResult(id_, props) if datacentre.is_up() else _GONE
 
     def diff(self, _id: str, _olds: Props, _news: Props) -> DiffResult:
         changed = _changed(_olds, _news)
@@ -42,19 +42,19 @@ class _SiteProvider(ResourceProvider):
         return DiffResult(changes=bool(changed), replaces=moved, delete_before_replace=True)
 
     def update(self, _id: str, _olds: Props, _news: Props) -> UpdateResult:
-        site.ensure(_lab_spec(_news), _publish)
+        datacentre.ensure(_lab_spec(_news), _publish)
         return UpdateResult(_plain(_news))
 
     def delete(self, _id: str, _props: Props) -> None:
-        site.delete()
+        datacentre.delete()
 
 
-class Site(Resource, module="lab", name="Site"):
+class DataCentre(Resource, module="lab", name="DataCentre"):
     """Router, networks, image registry, artefact mirror."""
 
     def __init__(self, name: str, spec: LabSpec, opts: pulumi.ResourceOptions) -> None:
         props = asdict(spec) | {"endpoint_ports": list(spec.endpoint_ports)}
-        super().__init__(_SiteProvider(), name, props, opts)
+        super().__init__(_DataCentreProvider(), name, props, opts)
 
 
 class _VolumeProvider(ResourceProvider):
@@ -84,7 +84,7 @@ class Volume(Resource, module="lab", name="Volume"):
 
 class _HostProvider(ResourceProvider):
     def create(self, props: Props) -> CreateResult:
-        hosts.create(_host_spec(props), site.spec())
+        hosts.create(_host_spec(props), datacentre.spec())
         return CreateResult(props["host"], _plain(props))
 
     def read(self, id_: str, props: Props) -> ReadResult:
@@ -114,11 +114,11 @@ class Host(Resource, module="lab", name="Host"):
 
 class _StoreProvider(ResourceProvider):
     def create(self, props: Props) -> CreateResult:
-        store.put(props["policy"], site.spec())
+        store.put(props["policy"], datacentre.spec())
         return CreateResult("secrets", _plain(props))
 
     def read(self, id_: str, props: Props) -> ReadResult:
-        spec = site.spec_or_none()
+        spec = datacentre.spec_or_none()
         held = spec is not None and store.read(spec) == store.fingerprint(props["policy"], spec)
         return ReadResult(id_, props) if held else _GONE
 
@@ -126,7 +126,7 @@ class _StoreProvider(ResourceProvider):
         return DiffResult(changes=bool(_changed(_olds, _news)))
 
     def update(self, _id: str, _olds: Props, _news: Props) -> UpdateResult:
-        store.put(_news["policy"], site.spec())
+        store.put(_news["policy"], datacentre.spec())
         return UpdateResult(_plain(_news))
 
     def delete(self, _id: str, _props: Props) -> None:
@@ -145,7 +145,7 @@ class SecretStore(Resource, module="lab", name="SecretStore"):
 
 class _BalancerProvider(ResourceProvider):
     def create(self, props: Props) -> CreateResult:
-        balancer.ensure(_balancer_spec(props), site.spec())
+        balancer.ensure(_balancer_spec(props), datacentre.spec())
         return CreateResult("balancer", _plain(props))
 
     def read(self, id_: str, props: Props) -> ReadResult:
@@ -155,7 +155,7 @@ class _BalancerProvider(ResourceProvider):
         return DiffResult(changes=bool(_changed(_olds, _news)))
 
     def update(self, _id: str, _olds: Props, _news: Props) -> UpdateResult:
-        balancer.ensure(_balancer_spec(_news), site.spec())
+        balancer.ensure(_balancer_spec(_news), datacentre.spec())
         return UpdateResult(_plain(_news))
 
     def delete(self, _id: str, _props: Props) -> None:
@@ -163,18 +163,10 @@ class _BalancerProvider(ResourceProvider):
 
 
 class LoadBalancer(Resource, module="lab", name="LoadBalancer"):
-    """haproxy in front of the API servers. backends: host name -> address."""
+    """haproxy in front of the API servers. ca_pem takes the place of the spec's."""
 
-    def __init__(
-        self,
-        name: str,
-        address: str,
-        backends: Mapping[str, str],
-        ca_pem: pulumi.Output[str],
-        opts: pulumi.ResourceOptions,
-    ) -> None:
-        props = {"address": address, "backends": dict(backends), "ca_pem": ca_pem}
-        super().__init__(_BalancerProvider(), name, props, opts)
+    def __init__(self, name: str, spec: BalancerSpec, ca_pem: pulumi.Output[str], opts: pulumi.ResourceOptions) -> None:
+        super().__init__(_BalancerProvider(), name, asdict(spec) | {"ca_pem": ca_pem}, opts)
 
 
 def _publish(registry: str) -> None:
@@ -201,4 +193,5 @@ def _host_spec(props: Props) -> HostSpec:
 
 
 def _balancer_spec(props: Props) -> BalancerSpec:
-    return BalancerSpec(str(props["address"]), dict(props["backends"]), str(props["ca_pem"]))
+    ports = {name: int(props[name]) for name in ("api_port", "konnectivity_port")}
+    return BalancerSpec(**_plain(props) | ports)

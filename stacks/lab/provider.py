@@ -1,4 +1,4 @@
-"""The lab as a provider: the same five rooms as every cloud, on this machine."""
+"""The lab as a provider: what every cloud offers, on this machine."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ import control_plane
 from cluster.artefacts import ArtefactSource
 from cluster.files import HostConfig
 from cluster.spec import Cluster
+from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from etcd.apiserver import probe_path
 from etcd.members import data_dir, members
 from etcd.render import host_configs
-from lab import plan
+from lab import balancer, plan
+from lab.balancer import BalancerSpec
 from lab.hosts import HostSpec
 from lab.prepare import lab_spec, prepare
 from network.addresses import ROLES, AddressPlan
-from stacks.lab.dynamic import Host, LoadBalancer, SecretStore, Site, Volume
+from stacks.lab.dynamic import DataCentre, Host, LoadBalancer, SecretStore, Volume
 from stacks.lab.ssh import SshKey
+from stacks.lab.store import LabStore
 from stacks.pki import Pki
-from userdata import LabStore, render
+from userdata import render
 
 
 class LabProvider:
@@ -27,10 +31,10 @@ class LabProvider:
         self._cluster = cluster
         self._plan = plan
         self._prepared = prepare()
-        self._lab = lab_spec(cluster, self._prepared)
+        self._lab = lab_spec(cluster, self._prepared, (API_PORT, KONNECTIVITY_PORT))
 
     def network(self) -> None:
-        self._site = Site("site", self._lab, pulumi.ResourceOptions())
+        self._datacentre = DataCentre("datacentre", self._lab, pulumi.ResourceOptions())
 
     def secrets(self, pki: Pki) -> None:
         self._pki = pki
@@ -38,14 +42,14 @@ class LabProvider:
         for role in ROLES:
             for member in members(self._cluster, role, self._plan):
                 policy.setdefault(str(member.address), {}).update(pki.for_member(member.name))
-        self._store = SecretStore("secrets", policy, self._on(self._site))
+        self._store = SecretStore("secrets", policy, self._on(self._datacentre))
 
     def etcd(self) -> None:
         configs = host_configs(self._cluster, self._plan, self.artefacts())
         disks: dict[str, dict[str, Volume]] = {}
         for role in ROLES:
             for member in members(self._cluster, role, self._plan):
-                volume = Volume(member.name, self._on(self._site))
+                volume = Volume(member.name, self._on(self._datacentre))
                 disks.setdefault(member.host, {})[data_dir(self._cluster, role)] = volume
         for host in {host for role in ROLES for host in self._plan.etcd[role]}:
             self._cloud_host(host.name, str(host.address), configs[host.name], disks[host.name])
@@ -54,13 +58,15 @@ class LabProvider:
         config = control_plane.host_config(self._cluster, self._plan, self.artefacts())
         for host in self._plan.api_servers:
             self._cloud_host(host.name, str(host.address), config, {})
-        self._balancer = LoadBalancer(
-            "load-balancer",
+        spec = BalancerSpec(
             str(self._plan.endpoint),
             {host.name: str(host.address) for host in self._plan.api_servers},
-            self._pki.kubernetes.certificate,
-            self._on(self._site),
+            ca_pem="",
+            health_path=probe_path(),
+            api_port=API_PORT,
+            konnectivity_port=KONNECTIVITY_PORT,
         )
+        LoadBalancer("load-balancer", spec, self._pki.kubernetes.certificate, self._on(self._datacentre))
 
     def workers(self) -> None:
         self._ssh = SshKey("operator-ssh", pulumi.ResourceOptions(parent=self._pki))
@@ -70,13 +76,13 @@ class LabProvider:
             self._host_keys[host.name] = key
             spec = HostSpec(host.name, "onprem", plan.rack(host.rack), str(host.address))
             own = {"authorized_keys": [self._ssh.public_key], "host_key": key.private_key}
-            Host(spec, self._lab.image, self._on(self._site), **own)
+            Host(spec, self._lab.image, self._on(self._datacentre), **own)
 
     def artefacts(self) -> ArtefactSource:
         return ArtefactSource(plan.MIRROR_URL, self._prepared.mirror.sha256, plan.REGISTRY)
 
     def facts(self) -> pulumi.Output[dict[str, str]]:
-        status = f"http://{self._plan.endpoint}:{plan.STATUS_PORT}/;csv"
+        status = balancer.status_url(str(self._plan.endpoint))
         keys = {f"ssh_host_key/{name}": key.public_key for name, key in self._host_keys.items()}
         found: pulumi.Output[dict[str, str]] = pulumi.Output.all(
             load_balancer_status=status, ssh_private_key=self._ssh.private_key, **keys
@@ -85,7 +91,7 @@ class LabProvider:
 
     def _cloud_host(self, name: str, address: str, config: HostConfig, disks: dict[str, Volume]) -> None:
         user_data = render(config, self.artefacts(), LabStore(plan.STORE_URL), name)
-        volumes = {mount: f"{volume._name}" for mount, volume in disks.items()}
+        volumes = {mount: volume.pulumi_resource_name for mount, volume in disks.items()}
         spec = HostSpec(name, "cloud", plan.CLOUD, address, user_data, volumes)
         Host(spec, self._lab.image, self._on(self._store, *disks.values()))
 

@@ -50,10 +50,10 @@ def test_a_script_is_given_every_variable_that_it_wants(path: Path) -> None:
 
 def test_the_summary_pairs_the_rounds_and_divides_by_the_workers() -> None:
     ours = [Run(40.0, 12.0, 24.0, 9.0, {"controller": 60.0}, {"cloud side": 20.0}, 4.0, 3.0, 13, 0)]
-    theirs = [bare.Run(30.0, 10.0, 20.0, {"controller": 50.0}, {"site and hosts": 8.0})]
+    theirs = [bare.Run(30.0, 10.0, 20.0, {"controller": 50.0}, {"data centre and hosts": 8.0})]
     figures = {figure.name: figure for figure in summary(ours, theirs, {"pulumi": 200_000_000}, (0.3,), 3)}
     assert figures["controller CPU per worker, up"].values == (3.0,)
     assert figures["second up, ratio to the first"].values == (0.1,)
     assert figures["peak memory of the toolkit"].values == (200.0,)
-    assert figures["step, by hand: site and hosts"].values == (8.0,)
+    assert figures["step, by hand: data centre and hosts"].values == (8.0,)
     assert {name for name, figure in figures.items() if figure.met is False} == set()

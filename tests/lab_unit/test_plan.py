@@ -14,9 +14,11 @@ SPEC = LabSpec(
     nodes="10.77.0.0/24",
     racks={"r1": "10.78.1.0/24", "r2": "10.78.2.0/24"},
     endpoint="10.77.0.10",
+    endpoint_ports=(6443, 8132),
     image="/image",
     mirror="/mirror",
     crane="/crane",
+    images="/images",
     rack_mtu=1400,
 )
 NAMES = st.from_regex(r"[a-z]([a-z0-9-]{0,60}[a-z0-9])?", fullmatch=True)

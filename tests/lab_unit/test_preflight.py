@@ -11,7 +11,7 @@ from lab.errors import LabError, PreflightError
 from lab.plan import LabSpec
 from lab.preflight import Machine
 
-SPEC = LabSpec("lab", "10.77.0.0/24", {"r1": "10.78.1.0/24"}, "10.77.0.10", "/image", "/mirror", "/crane")
+SPEC = LabSpec("lab", "10.77.0.0/24", {"r1": "10.78.1.0/24"}, "10.77.0.10", (), "", "", "", "")
 GOOD = Machine(
     uid=0,
     system="linux",

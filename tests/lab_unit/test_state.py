@@ -66,10 +66,16 @@ def test_a_live_lab_whose_owner_was_lost_is_refused_by_its_id(machine: Path, tmp
         state.refuse_foreign()
 
 
-def test_a_live_lab_whose_checkout_is_gone_is_nobodys(machine: Path, tmp_path: Path) -> None:
+def test_a_live_lab_whose_checkout_is_gone_is_nobodys_and_is_removed(
+    machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _other_lab(machine, tmp_path / "gone", "4242\n")
     state.refuse_foreign()
     assert state.is_live("ffffff")
+    removed: list[str] = []
+    monkeypatch.setattr(clean, "lab", removed.append)
+    clean.dead_labs()
+    assert removed == ["ffffff"]
 
 
 def test_a_lab_without_a_process_is_cleaned_and_a_live_one_is_not(machine: Path, tmp_path: Path) -> None:

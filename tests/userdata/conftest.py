@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 
-class Site(http.server.ThreadingHTTPServer):
+class WebServer(http.server.ThreadingHTTPServer):
     """Serves `pages` (path -> body); `asked` lists the paths that were asked for."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Site(http.server.ThreadingHTTPServer):
 
 
 class _Answer(http.server.BaseHTTPRequestHandler):
-    server: Site
+    server: WebServer
 
     def do_GET(self) -> None:
         self.server.asked.append(self.path)
@@ -41,8 +41,8 @@ class _Answer(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    server = Site()
+def web() -> Iterator[WebServer]:
+    server = WebServer()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     yield server

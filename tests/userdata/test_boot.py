@@ -15,8 +15,8 @@ from userdata import boot
 GOOD = b"#!/bin/sh\n"
 
 
-def item(site, path, body=GOOD, **changes):
-    url = f"{site.url}/program"
+def item(web, path, body=GOOD, **changes):
+    url = f"{web.url}/program"
     return {
         "url": url,
         "sha256": hashlib.sha256(body).hexdigest(),
@@ -36,37 +36,37 @@ def archive(**files):
     return data.getvalue()
 
 
-def test_a_program_is_downloaded_once_and_not_again(site, tmp_path, capsys):
-    site.pages["/program"] = GOOD
-    wanted = item(site, tmp_path / "bin" / "program")
+def test_a_program_is_downloaded_once_and_not_again(web, tmp_path, capsys):
+    web.pages["/program"] = GOOD
+    wanted = item(web, tmp_path / "bin" / "program")
     boot.download_all([wanted], tmp_path)
     boot.download_all([wanted], tmp_path)
     assert (tmp_path / "bin" / "program").read_bytes() == GOOD
     assert (tmp_path / "bin" / "program").stat().st_mode & 0o777 == 0o755
-    assert site.asked == ["/program"]
+    assert web.asked == ["/program"]
     assert capsys.readouterr().out.count(wanted["url"]) == 1
 
 
-def test_a_damaged_program_is_downloaded_again(site, tmp_path):
-    site.pages["/program"] = GOOD
+def test_a_damaged_program_is_downloaded_again(web, tmp_path):
+    web.pages["/program"] = GOOD
     (tmp_path / "program").write_bytes(GOOD[:-1])
-    boot.download_all([item(site, tmp_path / "program")], tmp_path)
+    boot.download_all([item(web, tmp_path / "program")], tmp_path)
     assert (tmp_path / "program").read_bytes() == GOOD
 
 
-def test_a_wrong_checksum_is_told_with_both_and_leaves_what_was_there(site, tmp_path):
-    site.pages["/program"] = b"evil"
+def test_a_wrong_checksum_is_told_with_both_and_leaves_what_was_there(web, tmp_path):
+    web.pages["/program"] = b"evil"
     (tmp_path / "program").write_bytes(b"old")
     with pytest.raises(boot.Failure) as told:
-        boot.download_all([item(site, tmp_path / "program")], tmp_path)
+        boot.download_all([item(web, tmp_path / "program")], tmp_path)
     assert hashlib.sha256(b"evil").hexdigest() in str(told.value)
     assert f"expected {hashlib.sha256(GOOD).hexdigest()}" in str(told.value)
     assert [path.name for path in tmp_path.iterdir()] == ["program"]
     assert (tmp_path / "program").read_bytes() == b"old"
 
 
-def test_every_download_that_fails_is_named_with_its_http_code(site, tmp_path):
-    wanted = [item(site, tmp_path / name, url=f"{site.url}/{name}") for name in ("one", "two")]
+def test_every_download_that_fails_is_named_with_its_http_code(web, tmp_path):
+    wanted = [item(web, tmp_path / name, url=f"{web.url}/{name}") for name in ("one", "two")]
     with pytest.raises(boot.Failure) as told:
         boot.download_all(wanted, tmp_path)
     assert [f"/{name}: HTTP 404 Not Found" in str(told.value) for name in ("one", "two")] == [True, True]
@@ -84,22 +84,22 @@ def test_a_mirror_that_is_down_is_told_with_the_url(tmp_path):
         boot.download_all([wanted], tmp_path)
 
 
-def test_members_of_an_archive_are_taken_out_and_found_again_without_the_archive(site, tmp_path):
-    site.pages["/program"] = body = archive(**{"etcd-v1/etcd": b"etcd", "etcd-v1/etcdctl": b"ctl"})
+def test_members_of_an_archive_are_taken_out_and_found_again_without_the_archive(web, tmp_path):
+    web.pages["/program"] = body = archive(**{"etcd-v1/etcd": b"etcd", "etcd-v1/etcdctl": b"ctl"})
     members = [[f"etcd-v1/{name}", str(tmp_path / name)] for name in ("etcd", "etcdctl")]
-    wanted = item(site, "", body, members=members)
+    wanted = item(web, "", body, members=members)
     boot.download_all([wanted], tmp_path / "state")
     boot.download_all([wanted], tmp_path / "state")
     assert (tmp_path / "etcd").read_bytes() == b"etcd"
-    assert len(site.asked) == 1
+    assert len(web.asked) == 1
     (tmp_path / "etcdctl").write_bytes(b"changed")
     boot.download_all([wanted], tmp_path / "state")
     assert (tmp_path / "etcdctl").read_bytes() == b"ctl"
 
 
-def test_a_member_that_the_archive_lacks_is_named(site, tmp_path):
-    site.pages["/program"] = body = archive(other=b"x")
-    wanted = item(site, "", body, members=[["etcd-v1/etcd", str(tmp_path / "etcd")]])
+def test_a_member_that_the_archive_lacks_is_named(web, tmp_path):
+    web.pages["/program"] = body = archive(other=b"x")
+    wanted = item(web, "", body, members=[["etcd-v1/etcd", str(tmp_path / "etcd")]])
     with pytest.raises(boot.Failure, match="holds no file etcd-v1/etcd"):
         boot.download_all([wanted], tmp_path / "state")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from lab import clean, limits, networks, plan, preflight, services, shell, state, store
@@ -14,16 +14,7 @@ from lab.plan import LabSpec
 _MODULES = ("br_netfilter", "bridge", "nf_conntrack", "nf_tables", "overlay", "tun", "veth", "vxlan")
 
 
-@dataclass(frozen=True)
-class SiteState:
-    """What the site offers. mirror: base URL. registry: host:port. store: base URL."""
-
-    mirror: str = plan.MIRROR_URL
-    registry: str = plan.REGISTRY
-    store: str = plan.STORE_URL
-
-
-def ensure(spec: LabSpec, fill_registry: Callable[[str], None] = lambda _: None) -> SiteState:
+def ensure(spec: LabSpec, fill_registry: Callable[[str], None] = lambda _: None) -> None:
     """Have the router, networks and services stand. A second time changes nothing.
 
     Remains of a lab without a live process, such as after the machine restarted, are removed first.
@@ -31,10 +22,9 @@ def ensure(spec: LabSpec, fill_registry: Callable[[str], None] = lambda _: None)
     Raises PreflightError or ForeignLabError before anything is touched.
     """
     preflight.check(spec)
-    with state.locked():
+    with state.locked(), state.space():
         state.refuse_foreign()
         clean.dead_labs()
-        Path(spec.mirror).mkdir(parents=True, exist_ok=True)
         state.claim(spec.cluster)
         state.write(_file(), asdict(spec))
         limits.ensure()
@@ -43,15 +33,12 @@ def ensure(spec: LabSpec, fill_registry: Callable[[str], None] = lambda _: None)
         store.ensure(spec)
         if services.ensure(spec):
             fill_registry(plan.REGISTRY)
-    return SiteState()
 
 
-def read() -> SiteState | None:
-    """The site, None when it is gone or any part of it does not answer."""
+def is_up() -> bool:
+    """Whether the networks stand and the services answer."""
     found = spec_or_none()
-    if found is None or not networks.is_up(found) or not services.are_up():
-        return None
-    return SiteState()
+    return found is not None and networks.is_up(found) and services.are_up()
 
 
 def spec() -> LabSpec:
@@ -85,4 +72,4 @@ def _load_modules() -> None:
 
 
 def _file() -> Path:
-    return state.folder("site.json")
+    return state.folder("datacentre.json")

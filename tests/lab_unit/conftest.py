@@ -1,0 +1,24 @@
+"""A lab of the test's own: its state in a folder, and no process, namespace or mount behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab import cgroups, state
+
+
+@pytest.fixture
+def add_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """add_host("api-1"): write down a host that was made, and is dead."""
+    monkeypatch.setenv("MENAGERIE_LAB_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(cgroups, "hierarchies", lambda: ())
+
+    def add(*names: str) -> None:
+        for name in names:
+            record = {"kind": "cloud", "address": "10.77.0.11", "segment": "cloud", "cables": []}
+            state.write(state.folder("hosts", name, "host.json"), record)
+
+    return add
