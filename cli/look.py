@@ -10,7 +10,7 @@ from rich.text import Text
 
 from cli.output import Details, console, errors, print_json
 from cluster.spec import Cluster
-from operations import grounds
+from operations import lab
 from operations.access import ROOT, NotBuiltError
 from operations.stack import access_to, has_stack, refuse_cloud
 from operations.status import Status, read_status
@@ -68,9 +68,9 @@ def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, as_json:
             errors.print(f"… {proof.claim}", style="dim", markup=False)
 
     results: list[Result] = []
-    ground = grounds.of(cluster, lambda: _repair(cluster))
+    machines = lab.machines(cluster, lambda: _repair(cluster))
     with details.lines():
-        for result in proofs.verify(cluster, access, selected, ground, begin, details.tell):
+        for result in proofs.verify(cluster, access, selected, machines, begin, details.tell):
             results.append(result)
             if not as_json:
                 _print_result(result)

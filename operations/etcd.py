@@ -8,16 +8,15 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from cluster.outputs import HostOutput
-from operations.access import Access, runtime_dir
+from operations.access import Access
+from operations.secret_file import secret_files
 from tools.build import ensure
 
 TIMEOUT_S = 3
+"""For a connection, and again for an answer."""
 
 
 class EtcdError(Exception):
@@ -25,36 +24,46 @@ class EtcdError(Exception):
 
 
 class EtcdClient:
-    """One etcd of a cluster. Methods name the member they ask, and raise EtcdError."""
+    """One etcd of a cluster. Methods ask any member that answers, and raise EtcdError."""
 
     def __init__(self, access: Access, role: str) -> None:
         self.etcd = access.outputs.etcds[role]
+        self._role = role
         self._access = access
         self._program = ensure(["etcdctl"])["etcdctl"]
 
-    def count(self, member: HostOutput, prefix: str) -> int:
+    def count(self, prefix: str) -> int:
         """Number of keys that start with `prefix`, read with a quorum."""
-        answer = self._ask(member, "get", prefix, "--prefix", "--count-only", "--write-out=fields")
+        answer = self._answer("get", prefix, "--prefix", "--count-only", "--write-out=fields")
         return int(next(line.split(":")[1] for line in answer.splitlines() if line.startswith('"Count"')))
 
-    def read(self, member: HostOutput, key: str) -> bytes:
+    def read(self, key: str) -> bytes:
         """The value of a key as etcd stores it, b"" when there is none."""
-        found: list[dict[str, Any]] = json.loads(self._ask(member, "get", key, "--write-out=json")).get("kvs", [])
+        found: list[dict[str, Any]] = json.loads(self._answer("get", key, "--write-out=json")).get("kvs", [])
         return base64.b64decode(found[0]["value"]) if found else b""
 
-    def is_healthy(self, member: HostOutput) -> bool:
-        """Whether the member answers and its cluster has a leader."""
-        try:
-            self._ask(member, "endpoint", "health")
-        except EtcdError:
-            return False
-        return True
+    def ailments(self) -> dict[str, str]:
+        """Why each member is not healthy, by its host's name; "" for one that answers, with a quorum and no alarm.
 
-    def _ask(self, member: HostOutput, *arguments: str) -> str:
-        with self._files() as (ca, certificate, key):
+        All members are asked, side by side.
+        """
+        done = self._run("endpoint", "health", "--write-out=json")
+        answers = {answer["endpoint"]: answer.get("error", "") for answer in json.loads(done.stdout or "[]")}
+        silence = done.stderr.strip()[-300:] or "etcdctl says nothing of it"
+        return {member.name: answers.get(self._url(member), silence) for member in self.etcd.members}
+
+    def _answer(self, *arguments: str) -> str:
+        done = self._run(*arguments)
+        if done.returncode:
+            raise EtcdError(f"etcd {self._role}: {done.stderr.strip()[-300:]}")
+        return done.stdout
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        texts = (self.etcd.ca_pem, self._access.etcd_certificate, self._access.etcd_key)
+        with secret_files(*texts) as (ca, certificate, key):
             command = [
                 str(self._program),
-                f"--endpoints=https://{member.address}:{self.etcd.client_port}",
+                f"--endpoints={','.join(self._url(member) for member in self.etcd.members)}",
                 f"--cacert={ca}",
                 f"--cert={certificate}",
                 f"--key={key}",
@@ -62,22 +71,10 @@ class EtcdClient:
                 f"--command-timeout={TIMEOUT_S}s",
                 *arguments,
             ]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise EtcdError(f"{member.name}: {done.stderr.strip()[-300:]}")
-        return done.stdout
+            try:
+                return subprocess.run(command, capture_output=True, text=True, check=False, timeout=3 * TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                raise EtcdError(f"etcd {self._role}: no answer within {3 * TIMEOUT_S} s") from None
 
-    @contextmanager
-    def _files(self) -> Iterator[tuple[Path, Path, Path]]:
-        """CA, certificate and key as files that only their owner reads, for the length of a block."""
-        texts = (self.etcd.ca_pem, self._access.etcd_certificate, self._access.etcd_key)
-        folder = runtime_dir(self._access.outputs.cluster)
-        paths = tuple(folder / f"etcd-{id(self)}-{name}" for name in ("ca", "certificate", "key"))
-        try:
-            for path, text in zip(paths, texts, strict=True):
-                path.touch(mode=0o600)
-                path.write_text(text)
-            yield paths[0], paths[1], paths[2]
-        finally:
-            for path in paths:
-                path.unlink(missing_ok=True)
+    def _url(self, member: HostOutput) -> str:
+        return f"https://{member.address}:{self.etcd.client_port}"

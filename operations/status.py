@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 
 import urllib3
@@ -13,8 +14,18 @@ from kubernetes.client.exceptions import ApiException
 
 from cluster.outputs import ClusterOutputs
 from cluster.spec import Cluster
-from operations.access import API_TIMEOUT_S, Access
+from control_plane import dns, manifests
+from etcd.apiserver import ready_checks
+from network.addresses import ROLES
+from operations.access import Access
+from operations.etcd import EtcdClient, EtcdError
 from operations.waiting import is_ready
+
+ANSWER_S = 5.0
+"""How long each part has for an answer."""
+
+ADDONS = (dns.NAME, manifests.AGENT, "kube-proxy")
+"""What runs in every cluster; kubeadm names the last."""
 
 
 @dataclass(frozen=True)
@@ -47,15 +58,16 @@ class Status:
 
 
 def read_status(cluster: Cluster, access: Access) -> Status:
-    """Look at every part of the cluster; an unreachable part is an item that is not ok."""
-    api = access.api()
-    items = [
-        *_load_balancer(access.outputs),
-        *_guarded("api", lambda: _health(api)),
-        *_guarded("nodes", lambda: _nodes(api, cluster)),
-        *_guarded("add-ons", lambda: _addons(api)),
+    """Look at every part of the cluster, side by side; an unreachable part is an item that is not ok."""
+    outputs = access.outputs
+    parts = [
+        ("API servers", "load balancer", _load_balancer(outputs)),
+        *(("etcds", f"members of {role}", _members(role, EtcdClient(access, role))) for role in outputs.etcds),
+        ("api", "API", _api(_client(access), cluster)),
     ]
-    return Status(cluster.name, f"https://{access.outputs.endpoint}", tuple(items))
+    with ThreadPoolExecutor(len(parts)) as pool:
+        found = pool.map(lambda part: tuple(_guarded(*part)), parts)
+    return Status(cluster.name, f"https://{outputs.endpoint}", tuple(item for items in found for item in items))
 
 
 def not_well(cluster: Cluster, access: Access) -> str:
@@ -64,57 +76,66 @@ def not_well(cluster: Cluster, access: Access) -> str:
     return "; ".join(f"{item.name}: {item.detail}" for item in items if not item.ok)
 
 
-def _guarded(group: str, read: Callable[[], Iterable[Item]]) -> list[Item]:
+def _client(access: Access) -> client.ApiClient:
+    """A client that asks once; urllib3's default is four times, each with the whole timeout."""
+    configuration = access.api().configuration
+    configuration.retries = False
+    return client.ApiClient(configuration)
+
+
+def _guarded(group: str, name: str, items: Iterator[Item]) -> Iterator[Item]:
+    """The items, as far as they come; what ends them too early is an item as well."""
     try:
-        return list(read())
+        yield from items
     except ApiException as error:
-        return [Item(group, "API", False, f"{error.status} {error.reason}")]
+        yield Item(group, name, False, f"{error.status} {error.reason}")
+    except EtcdError as error:
+        yield Item(group, name, False, str(error))
     except urllib3.exceptions.HTTPError as error:
-        return [Item(group, "API", False, f"no answer: {type(error).__name__}")]
+        yield Item(group, name, False, f"no answer: {type(error).__name__}")
 
 
-def _load_balancer(outputs: ClusterOutputs) -> list[Item]:
+def _load_balancer(outputs: ClusterOutputs) -> Iterator[Item]:
     """API servers as the load balancer sees them, where it says so."""
-    if not outputs.load_balancer_status:
-        return []
-    try:
-        return [
-            Item("API servers", name, state.startswith("UP"), f"{address}, load balancer says {state}")
-            for name, address, state in balancer_backends(outputs)
-        ]
-    except urllib3.exceptions.HTTPError as error:
-        return [Item("API servers", "load balancer", False, f"no answer: {type(error).__name__}")]
+    if outputs.load_balancer_status:
+        states = balancer_states(outputs)
+        for host in outputs.api_servers:
+            state = states[host.name]
+            yield Item("API servers", host.name, state.startswith("UP"), f"{host.address}, load balancer says {state}")
 
 
-def balancer_backends(outputs: ClusterOutputs) -> list[tuple[str, str, str]]:
-    """(name, address:port, state) of every API server behind haproxy, from its statistics."""
+def balancer_states(outputs: ClusterOutputs) -> dict[str, str]:
+    """API server -> what haproxy's statistics call it: UP, DOWN and so on; "absent" where they do not have it."""
     url = outputs.load_balancer_status or ""
-    text = urllib3.PoolManager().request("GET", url, timeout=API_TIMEOUT_S, retries=False).data.decode()
+    text = urllib3.PoolManager().request("GET", url, timeout=ANSWER_S, retries=False).data.decode()
     rows = csv.DictReader(io.StringIO(text.lstrip("# ")))
-    addresses = {host.name: host.address for host in outputs.api_servers}
-    return [
-        (row["svname"], addresses[row["svname"]], row["status"])
-        for row in rows
-        if row["pxname"].startswith("api") and row["svname"] in addresses
-    ]
+    states = {row["svname"]: row["status"] for row in rows if row.get("pxname") == "api"}
+    return {host.name: states.get(host.name, "absent") for host in outputs.api_servers}
 
 
-def _health(api: client.ApiClient) -> list[Item]:
+def _members(role: str, etcd: EtcdClient) -> Iterator[Item]:
+    for name, ailment in etcd.ailments().items():
+        yield Item("etcds", name, not ailment, f"member of {role}, {ailment or 'healthy'}")
+
+
+def _api(api: client.ApiClient, cluster: Cluster) -> Iterator[Item]:
+    """What only the API tells. The first call that fails ends it: the others would only wait as long."""
+    yield from _health(api)
+    yield from _nodes(api, cluster)
+    yield from _addons(api)
+
+
+def _health(api: client.ApiClient) -> Iterator[Item]:
     """The API server's own checks; the etcds are among them, the events etcd as an override."""
     checks = dict(_verbose_checks(api))
-    named = {
-        "etcd main": ("etcd", "etcd-readiness"),
-        "etcd events": ("etcd-override-0", "etcd-override-readiness-0"),
-    }
+    named = {f"etcd {role}": ready_checks(role) for role in ROLES}
+    for name, group in named.items():
+        yield Item("etcds", name, all(checks.get(c, False) for c in group), ", ".join(_told(checks, c) for c in group))
     known = {check for group in named.values() for check in group}
-    items = [
-        Item("etcds", name, all(checks.get(c, False) for c in group), ", ".join(_told(checks, c) for c in group))
-        for name, group in named.items()
-    ]
     others = {name: ok for name, ok in checks.items() if name not in known}
     failed = [name for name, ok in others.items() if not ok]
     detail = f"{len(others)} checks pass" if not failed else f"failing: {', '.join(failed)}"
-    return [*items, Item("api", "readyz", not failed and bool(others), detail)]
+    yield Item("api", "readyz", not failed and bool(others), detail)
 
 
 def _told(checks: dict[str, bool], name: str) -> str:
@@ -124,35 +145,41 @@ def _told(checks: dict[str, bool], name: str) -> str:
 def _verbose_checks(api: client.ApiClient) -> Iterable[tuple[str, bool]]:
     """Lines such as ``[+]etcd ok`` and ``[-]etcd failed: reason withheld``; a failing readyz is a 500."""
     url = f"{api.configuration.host}/readyz?verbose"
-    answer = api.rest_client.pool_manager.request("GET", url, timeout=API_TIMEOUT_S, retries=False)
+    answer = api.rest_client.pool_manager.request("GET", url, timeout=ANSWER_S)
     for line in answer.data.decode().splitlines():
         if line.startswith(("[+]", "[-]")):
             yield line[3:].split(" ")[0], line.startswith("[+]")
 
 
-def _nodes(api: client.ApiClient, cluster: Cluster) -> list[Item]:
-    nodes = {n.metadata.name: n for n in client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items}
+def _nodes(api: client.ApiClient, cluster: Cluster) -> Iterator[Item]:
+    nodes = {n.metadata.name: n for n in client.CoreV1Api(api).list_node(_request_timeout=ANSWER_S).items}
     expected = {host.name: f"{pool}, rack {host.rack}" for pool, host in cluster.host_list()}
-    items = []
     for name in sorted(set(nodes) | set(expected)):
         node = nodes.get(name)
         where = expected.get(name, "not in the spec")
         if node is None:
-            items.append(Item("nodes", name, False, f"has not joined ({where})"))
+            yield Item("nodes", name, False, f"has not joined ({where})")
             continue
         state = "Ready" if is_ready(node) else "NotReady"
         version = node.status.node_info.kubelet_version
-        items.append(Item("nodes", name, is_ready(node) and name in expected, f"{state}, {version}, {where}"))
-    return items
+        yield Item("nodes", name, is_ready(node) and name in expected, f"{state}, {version}, {where}")
 
 
-def _addons(api: client.ApiClient) -> list[Item]:
+def _addons(api: client.ApiClient) -> Iterator[Item]:
     apps = client.AppsV1Api(api)
-    items = []
-    for daemon in apps.list_namespaced_daemon_set("kube-system", _request_timeout=API_TIMEOUT_S).items:
-        wanted, ready = daemon.status.desired_number_scheduled or 0, daemon.status.number_ready or 0
-        items.append(Item("add-ons", daemon.metadata.name, ready == wanted, f"{ready} of {wanted} pods ready"))
-    for deployment in apps.list_namespaced_deployment("kube-system", _request_timeout=API_TIMEOUT_S).items:
-        wanted, ready = deployment.spec.replicas or 0, deployment.status.ready_replicas or 0
-        items.append(Item("add-ons", deployment.metadata.name, ready == wanted, f"{ready} of {wanted} pods ready"))
-    return items
+    daemons = apps.list_namespaced_daemon_set("kube-system", _request_timeout=ANSWER_S).items
+    deployments = apps.list_namespaced_deployment("kube-system", _request_timeout=ANSWER_S).items
+    found = {
+        **{d.metadata.name: (d, d.status.desired_number_scheduled, d.status.number_ready) for d in daemons},
+        **{d.metadata.name: (d, d.spec.replicas, d.status.ready_replicas) for d in deployments},
+    }
+    for name in sorted({*ADDONS, *found}):
+        if name not in found:
+            yield Item("add-ons", name, False, "missing; an API-server host makes it again when it boots")
+            continue
+        thing, wanted, ready = found[name]
+        # The counts are those of this generation only once the controller has seen it.
+        seen = (thing.status.observed_generation or 0) >= thing.metadata.generation
+        ok = seen and (ready or 0) == (wanted or 0) and bool(wanted or name not in ADDONS)
+        detail = f"{ready or 0} of {wanted or 0} pods ready" + ("" if seen else ", not yet counted after a change")
+        yield Item("add-ons", name, ok, detail)

@@ -55,6 +55,6 @@ def nodes_missing(api: client.ApiClient, expected: frozenset[str]) -> str:
     return f"not Ready yet: {', '.join(waiting[:5])}{' …' if len(waiting) > 5 else ''}" if waiting else ""
 
 
-def is_ready(node: client.V1Node) -> bool:
-    """Whether the node's Ready condition is True."""
-    return any(c.type == "Ready" and c.status == "True" for c in node.status.conditions or ())
+def is_ready(thing: client.V1Node | client.V1Pod) -> bool:
+    """Whether the Ready condition of a node or a pod is True."""
+    return any(c.type == "Ready" and c.status == "True" for c in thing.status.conditions or ())

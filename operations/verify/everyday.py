@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import secrets
 import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 from kubernetes import client
 
+from cluster.spec import Cluster
+from operations.access import API_TIMEOUT_S
 from operations.etcd import EtcdClient
 from operations.verify.proof import Context, Proof, demand
-from operations.verify.workload import NAMESPACE, Pod
+from operations.verify.workload import PORT, Pod
 from operations.waiting import nodes_missing
 
 EVENTS_PREFIX = "/registry/events/"
@@ -18,7 +22,7 @@ _REQUESTS = 20
 
 def every_node_is_ready(context: Context) -> str:
     expected = frozenset(host.name for _, host in context.cluster.host_list())
-    missing = nodes_missing(context.workload.api, expected)
+    missing = nodes_missing(context.api, expected)
     demand(not missing, missing)
     return f"{len(expected)} of {len(expected)} nodes are Ready"
 
@@ -26,12 +30,9 @@ def every_node_is_ready(context: Context) -> str:
 def events_are_in_their_own_etcd(context: Context) -> str:
     reason = f"MenagerieVerify{secrets.token_hex(3)}"
     _record_event(context, reason)
-    counts = {}
-    for role in ("main", "events"):
-        etcd = EtcdClient(context.access, role)
-        member = next(m for m in etcd.etcd.members if etcd.is_healthy(m))
-        counts[role] = etcd.count(member, EVENTS_PREFIX)
-    listed = len(client.CoreV1Api(context.workload.api).list_event_for_all_namespaces().items)
+    counts = {role: EtcdClient(context.access, role).count(EVENTS_PREFIX) for role in ("main", "events")}
+    core = client.CoreV1Api(context.api)
+    listed = len(core.list_event_for_all_namespaces(_request_timeout=API_TIMEOUT_S).items)
     seen = f"{counts['events']} Event keys in etcd events, {counts['main']} in etcd main; the API lists {listed}"
     demand(counts["events"] > 0 and counts["main"] == 0, seen)
     return seen
@@ -39,11 +40,12 @@ def events_are_in_their_own_etcd(context: Context) -> str:
 
 def _record_event(context: Context, reason: str) -> None:
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    namespace = context.workload.namespace
     context.workload.core.create_namespaced_event(
-        NAMESPACE,
+        namespace,
         {
             "metadata": {"generateName": "verify-"},
-            "involvedObject": {"kind": "Namespace", "name": NAMESPACE, "namespace": NAMESPACE},
+            "involvedObject": {"kind": "Namespace", "name": namespace, "namespace": namespace},
             "reason": reason,
             "message": "written by menagerie verify",
             "type": "Normal",
@@ -56,7 +58,7 @@ def _record_event(context: Context, reason: str) -> None:
 
 def pods_on_one_segment_talk_without_encapsulation(context: Context) -> str:
     near, far, _ = _three(context)
-    seen = context.on_the_grounds().traffic(near.node, lambda: _talk(context, near, far))
+    seen = context.machines.traffic(near.node, lambda: _talk(context, near, far))
     text = (
         f"{near.node} to {far.node}, same segment: {_REQUESTS} requests, {seen.plain} packets from pod to pod, "
         f"{seen.encapsulated} encapsulated"
@@ -67,7 +69,7 @@ def pods_on_one_segment_talk_without_encapsulation(context: Context) -> str:
 
 def pods_across_segments_talk_through_vxlan(context: Context) -> str:
     near, _, distant = _three(context)
-    seen = context.on_the_grounds().traffic(near.node, lambda: _talk(context, near, distant))
+    seen = context.machines.traffic(near.node, lambda: _talk(context, near, distant))
     text = (
         f"{near.node} to {distant.node}, across segments: {_REQUESTS} requests, {seen.encapsulated} VXLAN packets, "
         f"{seen.plain} plain"
@@ -78,19 +80,24 @@ def pods_across_segments_talk_through_vxlan(context: Context) -> str:
 
 def _three(context: Context) -> tuple[Pod, Pod, Pod]:
     """A pod, one on another host of its segment, and one on another segment."""
-    racks: dict[str, list[str]] = {}
-    for _, host in context.cluster.host_list():
-        racks.setdefault(host.rack, []).append(host.name)
-    shared = next((names for names in racks.values() if len(names) > 1), None)
-    demand(shared is not None and len(racks) > 1, f"needs two hosts in one rack and one in another, has {racks}")
-    assert shared is not None
-    other = next(names[0] for names in racks.values() if names is not shared)
+    near, far, distant = three_hosts(context.cluster)
     pods = context.workload.pods()
-    return pods[shared[0]], pods[shared[1]], pods[other]
+    return pods[near], pods[far], pods[distant]
+
+
+def three_hosts(cluster: Cluster) -> tuple[str, str, str]:
+    """A host, another on its layer-2 segment, and one on another segment. FailedProofError where there are none."""
+    segments: dict[str, list[str]] = {}
+    for pool, host in cluster.host_list():
+        segments.setdefault(f"{cluster.spec.pools[pool].site}/{host.rack}", []).append(host.name)
+    near, far, *_ = next((hosts for hosts in segments.values() if len(hosts) > 1), ["", ""])
+    distant = next((hosts[0] for hosts in segments.values() if near not in hosts), "")
+    demand(bool(near and distant), f"needs two hosts in one rack and one in another, has {segments}")
+    return near, far, distant
 
 
 def _talk(context: Context, source: Pod, target: Pod) -> None:
-    url = f"http://{target.address}:8080/"
+    url = f"http://{target.address}:{PORT}/"
     loop = f"i=0; while [ $i -lt {_REQUESTS} ]; do timeout 5 wget -q -O - {url} || exit 1; i=$((i+1)); done"
     answer = context.workload.run(source, "sh", "-c", loop)
     count = answer.count(context.workload.word)
@@ -99,7 +106,7 @@ def _talk(context: Context, source: Pod, target: Pod) -> None:
 
 def a_service_name_resolves_and_answers(context: Context) -> str:
     domain = context.cluster.spec.network.domain
-    url = f"http://probe.{NAMESPACE}.svc.{domain}/"
+    url = f"http://probe.{context.workload.namespace}.svc.{domain}/"
     answers = []
     for pod in context.workload.pods().values():
         answer = context.workload.fetch(pod, url).strip()
@@ -109,18 +116,29 @@ def a_service_name_resolves_and_answers(context: Context) -> str:
 
 
 def logs_and_exec_work_without_a_route(context: Context) -> str:
-    pods = context.workload.pods()
-    api_server = context.access.outputs.api_servers[0].name
+    workload = context.workload
+    pods = workload.pods()
+    for pod in pods.values():
+        log = workload.core.read_namespaced_pod_log(pod.name, workload.namespace, _request_timeout=API_TIMEOUT_S)
+        demand(f"started {workload.word}" in log, f"the log of {pod.name} on {pod.node} is {log!r}")
+        said = workload.run(pod, "echo", workload.word).strip()
+        demand(said == workload.word, f"exec in {pod.name} on {pod.node} answered {said!r}")
     addresses = {host.name: str(host.address) for _, host in context.cluster.host_list()}
-    for pod in pods.values():
-        log = context.workload.core.read_namespaced_pod_log(pod.name, NAMESPACE)
-        demand(f"started {context.workload.word}" in log, f"the log of {pod.name} on {pod.node} is {log!r}")
-        said = context.workload.run(pod, "echo", context.workload.word).strip()
-        demand(said == context.workload.word, f"exec in {pod.name} on {pod.node} answered {said!r}")
-    for pod in pods.values():
-        for address in (addresses[pod.node], pod.address):
-            demand(not context.on_the_grounds().reaches(api_server, address), f"{api_server} reaches {address}")
-    return f"logs and exec on {len(pods)} nodes; {api_server} reaches none of their hosts or pods itself"
+    servers = _no_route(context, [address for pod in pods.values() for address in (addresses[pod.node], pod.address)])
+    return f"logs and exec on {len(pods)} nodes; {', '.join(servers)} reach none of their hosts or pods themselves"
+
+
+def _no_route(context: Context, addresses: list[str]) -> list[str]:
+    """The API servers, after demanding that each reaches a member of etcd main, as it must, and none of the addresses."""
+    servers = [host.name for host in context.access.outputs.api_servers]
+    member = context.access.outputs.etcds["main"].members[0].address
+    pairs = list(product(servers, (member, *addresses)))
+    with ThreadPoolExecutor() as pool:
+        answers = pool.map(lambda pair: context.machines.reaches(*pair), pairs)
+        for (server, address), answered in zip(pairs, answers, strict=True):
+            what = f"{address}, of etcd main" if address == member else address
+            demand(answered == (address == member), f"{server} {'reaches' if answered else 'does not reach'} {what}")
+    return servers
 
 
 PROOFS = (
@@ -130,16 +148,16 @@ PROOFS = (
         "direct",
         "pods on one layer-2 segment talk with no encapsulated packet",
         pods_on_one_segment_talk_without_encapsulation,
-        needs_grounds=True,
+        needs_machines=True,
     ),
     Proof(
-        "vxlan", "pods across segments talk through VXLAN", pods_across_segments_talk_through_vxlan, needs_grounds=True
+        "vxlan", "pods across segments talk through VXLAN", pods_across_segments_talk_through_vxlan, needs_machines=True
     ),
     Proof("service", "a Service name resolves and answers, from every node", a_service_name_resolves_and_answers),
     Proof(
         "logs",
         "kubectl logs and exec work although API servers have no route to workers or pods",
         logs_and_exec_work_without_a_route,
-        needs_grounds=True,
+        needs_machines=True,
     ),
 )

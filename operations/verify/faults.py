@@ -6,38 +6,43 @@ import secrets
 import time
 
 import urllib3
-from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from etcd.render import unit_name
+from operations.access import API_TIMEOUT_S
 from operations.etcd import EtcdClient
-from operations.status import balancer_backends, not_well
+from operations.status import balancer_states, not_well
 from operations.verify.proof import Context, Proof, demand
-from operations.verify.workload import NAMESPACE
+from operations.verify.workload import Workload
 from operations.waiting import wait_until
 
 _WRITES = 20
 # The load balancer's own patience is a few checks; twice that shows whether it takes a server out.
 _BALANCER_PATIENCE_S = 12.0
 _STATUS_TIMEOUT_S = 120.0
+# Far more than the proof takes, and less than `up` waits for a cluster to be well.
+_STOPPED_AT_MOST_S = 90
 
 
 def a_dead_events_etcd_leaves_the_api_serving(context: Context) -> str:
-    grounds = context.on_the_grounds()
-    members = context.access.outputs.etcds["events"].members
-    for member in members:
-        grounds.stop_unit(member.name, "etcd-events.service")
+    machines, workload, unit = context.machines, context.workload, unit_name("events")
+    members = [member.name for member in context.access.outputs.etcds["events"].members]
     try:
-        etcd = EtcdClient(context.access, "events")
-        demand(not any(etcd.is_healthy(m) for m in members), "the events etcd still answers after it was stopped")
-        written = _write(context, seconds=_BALANCER_PATIENCE_S)
-        backends = balancer_backends(context.access.outputs)
-        up = [name for name, _, state in backends if state.startswith("UP")]
+        for member in members:
+            machines.stop_unit(member, unit, _STOPPED_AT_MOST_S)
+        written = _write(workload, seconds=_BALANCER_PATIENCE_S)
+        states = balancer_states(context.access.outputs)
+        ailments = EtcdClient(context.access, "events").ailments()
     finally:
         for member in members:
-            grounds.start_unit(member.name, "etcd-events.service")
+            machines.start_unit(member, unit)
     _wait_until_well(context)
-    seen = f"events etcd stopped for {_BALANCER_PATIENCE_S:.0f} s: {written}; {len(up)} of {len(backends)} backends up"
-    demand(len(up) == len(backends) > 0, seen)
+    demand(
+        all(ailments.values()), f"of the stopped events etcd these answered: {[m for m in members if not ailments[m]]}"
+    )
+    up = [name for name, state in states.items() if state.startswith("UP")]
+    seen = f"events etcd stopped for {_BALANCER_PATIENCE_S:.0f} s: {written}; {len(up)} of {len(states)} backends up"
+    demand(len(up) == len(states), seen)
     return seen
 
 
@@ -55,27 +60,26 @@ def writes_go_on_without_a_member_of_events(context: Context) -> str:
 
 def _survive(context: Context, host: str) -> str:
     """Kill a host, write meanwhile, then let `up` replace it."""
-    grounds = context.on_the_grounds()
-    grounds.kill(host)
+    machines, workload = context.machines, context.workload
     try:
-        written = _write(context, seconds=2.0)
+        machines.kill(host)
+        written = _write(workload, seconds=2.0)
     finally:
         started = time.monotonic()
-        grounds.repair()
+        machines.repair()
     _wait_until_well(context)
     return f"{host} killed: {written}; up replaced it, all well after {time.monotonic() - started:.0f} s"
 
 
-def _write(context: Context, seconds: float) -> str:
+def _write(workload: Workload, seconds: float) -> str:
     """Write ConfigMaps for a while, as a client does: an interrupted request is tried once more."""
-    core = client.CoreV1Api(context.workload.api)
     retried, slowest = 0, 0.0
     for _ in range(_WRITES):
         began = time.monotonic()
         body = {"metadata": {"name": f"write-{secrets.token_hex(4)}"}}
         for attempt in (1, 2):
             try:
-                core.create_namespaced_config_map(NAMESPACE, body, _request_timeout=10)
+                workload.core.create_namespaced_config_map(workload.namespace, body, _request_timeout=API_TIMEOUT_S)
                 break
             except (ApiException, urllib3.exceptions.HTTPError) as error:
                 demand(attempt == 1, f"a write failed twice: {error}")
@@ -87,13 +91,7 @@ def _write(context: Context, seconds: float) -> str:
 
 
 def _wait_until_well(context: Context) -> None:
-    def missing() -> str:
-        wrong = not_well(context.cluster, context.access)
-        etcds = [EtcdClient(context.access, role) for role in context.access.outputs.etcds]
-        unhealthy = [m.name for etcd in etcds for m in etcd.etcd.members if not etcd.is_healthy(m)]
-        return "; ".join(filter(None, [wrong, *(f"{name} is not healthy" for name in unhealthy)]))
-
-    wait_until(missing, _STATUS_TIMEOUT_S, context.report, every_s=1.0)
+    wait_until(lambda: not_well(context.cluster, context.access), _STATUS_TIMEOUT_S, context.report, every_s=1.0)
 
 
 _EFFECT = "kills a host as a power cut would, then runs `up`, which replaces it"
@@ -103,28 +101,28 @@ PROOFS = (
         "events-down",
         "a stopped events etcd leaves the API serving and the load balancer's backends up",
         a_dead_events_etcd_leaves_the_api_serving,
-        needs_grounds=True,
+        needs_machines=True,
         effect="stops the events etcd for some seconds: Events of that time are lost",
     ),
     Proof(
         "api-server-killed",
         "one API-server host killed: writes go on, and the next up replaces it",
         writes_go_on_without_an_api_server,
-        needs_grounds=True,
+        needs_machines=True,
         effect=_EFFECT,
     ),
     Proof(
         "main-member-killed",
         "one member of etcd main killed: writes go on",
         writes_go_on_without_a_member_of_main,
-        needs_grounds=True,
+        needs_machines=True,
         effect=_EFFECT,
     ),
     Proof(
         "events-member-killed",
         "one member of etcd events killed: writes go on",
         writes_go_on_without_a_member_of_events,
-        needs_grounds=True,
+        needs_machines=True,
         effect=_EFFECT,
     ),
 )

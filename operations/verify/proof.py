@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Protocol
+
+from kubernetes import client
 
 from cluster.spec import Cluster
 from operations.access import Access
@@ -29,8 +32,8 @@ class Traffic:
     """Packets straight from pod to pod."""
 
 
-class Grounds(Protocol):
-    """What only the owner of the machines can do: break things, and look at cables.
+class Machines(Protocol):
+    """What only the owner of the machines can do: break them, and look from them and at their cables.
 
     The lab offers it. A cloud does not: there the proofs that need it are skipped, and say so.
     """
@@ -38,9 +41,11 @@ class Grounds(Protocol):
     def kill(self, host: str) -> None:
         """End a host as a power cut does."""
 
-    def stop_unit(self, host: str, unit: str) -> None: ...
+    def stop_unit(self, host: str, unit: str, at_most_s: int) -> None:
+        """Stop a unit. After `at_most_s` seconds the host starts it again by itself, whatever became of us."""
 
-    def start_unit(self, host: str, unit: str) -> None: ...
+    def start_unit(self, host: str, unit: str) -> None:
+        """Start a unit, and do not wait for it."""
 
     def reaches(self, host: str, address: str) -> bool:
         """Whether `host` gets an answer to a ping of `address`."""
@@ -49,32 +54,41 @@ class Grounds(Protocol):
         """Count packets on the cable of `host` while `while_doing` runs."""
 
     def repair(self) -> None:
-        """Run `up` again."""
+        """Run `up` again. RepairError when it fails."""
 
 
 @dataclass(frozen=True)
 class Context:
+    """What a proof works with. offered: the machines, None where nobody may break them."""
+
     cluster: Cluster
     access: Access
-    workload: Workload
-    grounds: Grounds | None
+    api: client.ApiClient
+    start: Callable[[], Workload]
+    offered: Machines | None
     report: Report
 
-    def on_the_grounds(self) -> Grounds:
-        """The grounds, for proofs that are only run where there are some."""
-        if self.grounds is None:
+    @cached_property
+    def workload(self) -> Workload:
+        """The pods of the proofs, started when the first proof asks for them."""
+        return self.start()
+
+    @property
+    def machines(self) -> Machines:
+        """The machines, for proofs that are only run where there are some."""
+        if self.offered is None:
             raise LookupError("this proof needs a provider whose machines it may break")
-        return self.grounds
+        return self.offered
 
 
 @dataclass(frozen=True)
 class Proof:
-    """One claim about the cluster. `run` returns what was seen, or raises `FailedProofError`."""
+    """One claim about the cluster. `run` returns what was seen, or raises: FailedProofError says what was seen."""
 
     name: str
     claim: str
     run: Callable[[Context], str]
-    needs_grounds: bool = False
+    needs_machines: bool = False
     effect: str = "reads, and runs small pods in a namespace of its own"
 
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from difflib import get_close_matches
+from contextlib import ExitStack
 
-import urllib3
-from kubernetes.client.exceptions import ApiException
-
+from cluster.fields import did_you_mean
 from cluster.spec import Cluster
 from operations.access import Access
-from operations.etcd import EtcdError
 from operations.verify import everyday, faults
-from operations.verify.proof import Context, FailedProofError, Grounds, Proof, RepairError, Result
+from operations.verify.proof import Context, FailedProofError, Machines, Proof, Result
 from operations.verify.workload import workload
-from operations.waiting import Report, TimedOutError
+from operations.waiting import Report
 
 PROOFS: tuple[Proof, ...] = (*everyday.PROOFS, *faults.PROOFS)
 
@@ -27,10 +24,8 @@ class UnknownProofError(Exception):
 def chosen(only: tuple[str, ...]) -> tuple[Proof, ...]:
     """The proofs with these names, all of them for (). UnknownProofError names the nearest."""
     names = [proof.name for proof in PROOFS]
-    if unknown := [name for name in only if name not in names]:
-        close = {name: get_close_matches(name, names, 1) for name in unknown}
-        told = [f"no proof {name}" + (f"; did you mean {near[0]}?" if near else "") for name, near in close.items()]
-        raise UnknownProofError("\n  ".join([*told, f"there are: {', '.join(names)}"]))
+    if unknown := [f"no proof {name}{did_you_mean(name, names)}" for name in only if name not in names]:
+        raise UnknownProofError("\n  ".join([*unknown, f"there are: {', '.join(names)}"]))
     return tuple(proof for proof in PROOFS if not only or proof.name in only)
 
 
@@ -38,14 +33,17 @@ def verify(
     cluster: Cluster,
     access: Access,
     proofs: tuple[Proof, ...],
-    grounds: Grounds | None,
+    machines: Machines | None,
     begin: Callable[[Proof], None],
     report: Report,
 ) -> Iterator[Result]:
     """Yield the result of each proof. `begin` is told before each, `report` what it waits for."""
+    api = access.api()
     nodes = frozenset(host.name for _, host in cluster.host_list())
-    with workload(access.api(), nodes, report) as running:
-        context = Context(cluster, access, running, grounds, report)
+    with ExitStack() as running:
+        context = Context(
+            cluster, access, api, lambda: running.enter_context(workload(api, nodes, report)), machines, report
+        )
         for proof in proofs:
             begin(proof)
             started = time.monotonic()
@@ -54,11 +52,11 @@ def verify(
 
 
 def _attempt(proof: Proof, context: Context) -> tuple[str, str]:
-    if proof.needs_grounds and context.grounds is None:
+    if proof.needs_machines and context.offered is None:
         return "skipped", "needs machines that it may break or listen to, which this provider does not offer"
     try:
         return "proved", proof.run(context)
     except FailedProofError as error:
         return "failed", str(error)
-    except (ApiException, EtcdError, RepairError, TimedOutError, urllib3.exceptions.HTTPError) as error:
+    except Exception as error:  # noqa: BLE001 - what breaks a proof says nothing of the others, which still run
         return "failed", f"{type(error).__name__}: {error}"

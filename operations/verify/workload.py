@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.stream import stream
 
-from operations.waiting import Report, wait_until
+from cluster import versions
+from operations.access import API_TIMEOUT_S
+from operations.waiting import Report, is_ready, wait_until
 
-NAMESPACE = "menagerie-verify"
-IMAGE = "docker.io/library/busybox:1.36"
+IMAGE = f"docker.io/library/busybox:{versions.BUSYBOX}"
 PORT = 8080
 EXEC_TIMEOUT_S = 30
+PODS_TIMEOUT_S = 120
 _LABELS = {"app": "probe"}
+_OURS = {"app.kubernetes.io/managed-by": "menagerie-verify"}
 # What the "restricted" Pod Security Standard asks for.
 _CONTAINER_SECURITY = {
     "allowPrivilegeEscalation": False,
@@ -37,22 +42,25 @@ class Pod:
 
 
 class Workload:
-    """The running pods. `word` is what each web server answers after its own name."""
+    """The pods in their namespace. `word` is what each web server answers after its own name."""
 
-    def __init__(self, api: client.ApiClient, word: str) -> None:
-        self.api = api
+    def __init__(self, api: client.ApiClient, namespace: str, word: str, nodes: frozenset[str], report: Report) -> None:
         self.core = client.CoreV1Api(api)
+        self.namespace = namespace
         self.word = word
+        self._nodes = nodes
+        self._report = report
+        self._deadline = time.monotonic() + PODS_TIMEOUT_S
 
     def pods(self) -> dict[str, Pod]:
-        """Node name -> its pod."""
-        items = self.core.list_namespaced_pod(NAMESPACE, label_selector="app=probe").items
-        return {p.spec.node_name: Pod(p.metadata.name, p.spec.node_name, p.status.pod_ip) for p in items}
+        """Node name -> its pod. TimedOutError when a node has no ready one in time, which counts from the start."""
+        wait_until(self._missing, max(0.0, self._deadline - time.monotonic()), self._report)
+        return self._ready()
 
     def run(self, pod: Pod, *argv: str) -> str:
         """Run a command in a pod through the API (`kubectl exec`); returns what it prints."""
         answer: str = stream(
-            self.core.connect_get_namespaced_pod_exec, pod.name, NAMESPACE, command=list(argv),
+            self.core.connect_get_namespaced_pod_exec, pod.name, self.namespace, command=list(argv),
             stdout=True, stderr=True, stdin=False, tty=False, _request_timeout=EXEC_TIMEOUT_S,
         )  # fmt: skip
         return answer
@@ -61,53 +69,44 @@ class Workload:
         """What a web request from inside a pod answers, "" when it fails."""
         return self.run(pod, "timeout", "5", "wget", "-q", "-O", "-", url)
 
+    def _ready(self) -> dict[str, Pod]:
+        found = self.core.list_namespaced_pod(
+            self.namespace, label_selector="app=probe", _request_timeout=API_TIMEOUT_S
+        )
+        ready = [pod for pod in found.items if is_ready(pod)]
+        return {p.spec.node_name: Pod(p.metadata.name, p.spec.node_name, p.status.pod_ip) for p in ready}
+
+    def _missing(self) -> str:
+        waiting = sorted(self._nodes - set(self._ready()))
+        return f"no ready pod on {', '.join(waiting[:5])}{' …' if len(waiting) > 5 else ''}" if waiting else ""
+
 
 @contextmanager
 def workload(api: client.ApiClient, nodes: frozenset[str], report: Report) -> Iterator[Workload]:
-    """Run the pods on every node of `nodes` until the block ends, then delete their namespace."""
+    """Run the pods on every node of `nodes` until the block ends, then delete their namespace.
+
+    The block begins before the pods are ready: see `Workload.pods`.
+    """
     core = client.CoreV1Api(api)
-    delete_namespace(core, report)
     word = secrets.token_hex(4)
-    core.create_namespace({"metadata": {"name": NAMESPACE}})
-    client.AppsV1Api(api).create_namespaced_daemon_set(NAMESPACE, _daemon_set(word))
-    core.create_namespaced_service(NAMESPACE, _service())
+    _clean(core)
     try:
-        running = Workload(api, word)
-        wait_until(lambda: _missing(core, nodes), 120, report)
-        yield running
+        metadata = {"generateName": "menagerie-verify-", "labels": _OURS}
+        namespace = core.create_namespace({"metadata": metadata}, _request_timeout=API_TIMEOUT_S).metadata.name
+        client.AppsV1Api(api).create_namespaced_daemon_set(namespace, _daemon_set(word), _request_timeout=API_TIMEOUT_S)
+        core.create_namespaced_service(namespace, _service(), _request_timeout=API_TIMEOUT_S)
+        yield Workload(api, namespace, word, nodes, report)
     finally:
-        core.delete_namespace(NAMESPACE)
+        with suppress(ApiException, urllib3.exceptions.HTTPError):
+            _clean(core)
 
 
-def delete_namespace(core: client.CoreV1Api, report: Report) -> None:
-    """Remove what an earlier run left, and wait until it is gone."""
-    try:
-        core.delete_namespace(NAMESPACE)
-    except ApiException as error:
-        if error.status != 404:
-            raise
-    wait_until(lambda: "the last run's namespace is being deleted" if _exists(core) else "", 120, report)
-
-
-def _exists(core: client.CoreV1Api) -> bool:
-    try:
-        core.read_namespace(NAMESPACE)
-    except ApiException as error:
-        if error.status == 404:
-            return False
-        raise
-    return True
-
-
-def _missing(core: client.CoreV1Api, nodes: frozenset[str]) -> str:
-    pods = core.list_namespaced_pod(NAMESPACE, label_selector="app=probe").items
-    ready = {
-        pod.spec.node_name
-        for pod in pods
-        if any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions or ())
-    }
-    waiting = sorted(nodes - ready)
-    return f"no ready pod on {', '.join(waiting[:5])}" if waiting else ""
+def _clean(core: client.CoreV1Api) -> None:
+    """Delete our namespaces, those of runs that were killed too. Pods on dead nodes keep them for long: nobody waits."""
+    selector = ",".join(f"{key}={value}" for key, value in _OURS.items())
+    for namespace in core.list_namespace(label_selector=selector, _request_timeout=API_TIMEOUT_S).items:
+        if namespace.metadata.deletion_timestamp is None:
+            core.delete_namespace(namespace.metadata.name, _request_timeout=API_TIMEOUT_S)
 
 
 def _daemon_set(word: str) -> dict[str, Any]:

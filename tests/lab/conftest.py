@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.lab.support import Run, interrupted_up, menagerie, traces
+from bench.toolkit import killed_up
+from tests.lab.support import Run, menagerie, traces
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +24,6 @@ def before() -> dict[str, set[str]]:
 def lab(before: dict[str, set[str]]) -> Iterator[Run]:
     """The result of the `up` that brought the lab up, after two that were killed half way."""
     for seconds in (6, 20):
-        interrupted_up(seconds)
+        killed_up("lab", seconds)
     yield menagerie("up", "lab", "--json")
     menagerie("destroy", "lab", "--yes")

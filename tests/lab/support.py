@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,22 +36,6 @@ def menagerie(*arguments: str, timeout_s: float = 900) -> Run:
         stdin=subprocess.DEVNULL,
     )
     return Run(done.returncode, done.stdout, done.stderr)
-
-
-def interrupted_up(seconds: float) -> None:
-    """Start `up` and kill it, with all its children, as a lost machine would, after some seconds."""
-    process = subprocess.Popen(
-        [MENAGERIE, "up", "lab", "--yes"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        process.wait(timeout=seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-    process.wait()
 
 
 def traces() -> dict[str, set[str]]:

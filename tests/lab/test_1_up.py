@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,6 @@ from cluster.load import find_cluster, load_cluster
 from operations.etcd import EtcdClient
 from operations.stack import access_to
 from tests.lab.support import ROOT, Run, menagerie
-from tools.build import ensure
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
@@ -45,14 +45,18 @@ def test_status_is_well_and_names_every_part(lab: Run) -> None:
     assert groups == {"API servers", "etcds", "api", "nodes", "add-ons"}
 
 
-def test_the_kubeconfig_works_with_kubectl_and_only_its_owner_reads_it(lab: Run) -> None:
+def test_the_kubeconfig_works_with_the_kubectl_that_came_with_the_lab_and_only_its_owner_reads_it(lab: Run) -> None:
     path = Path(menagerie("kubeconfig", "lab").out.strip())
     assert path.stat().st_mode & 0o777 == 0o600
-    kubectl = _kubectl()
-    nodes = subprocess.run(
-        [kubectl, "--kubeconfig", path, "get", "nodes", "-o", "name"], capture_output=True, text=True, check=True
-    )
+    kubectl = [ROOT / ".menagerie" / "bin" / "kubectl", "--kubeconfig", path]
+    nodes = subprocess.run([*kubectl, "get", "nodes", "-o", "name"], capture_output=True, text=True, check=True)
     assert nodes.stdout.split() == ["node/worker-1", "node/worker-2", "node/worker-3"]
+
+
+def test_a_command_inside_a_host_has_its_own_output_and_exit_code(lab: Run) -> None:
+    command = [sys.executable, "-m", "lab", "run", "worker-1", "sh", "-c", "uname -n; exit 7"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (7, "worker-1\n"), done.stderr
 
 
 def test_secrets_are_ciphertext_in_etcd(lab: Run) -> None:
@@ -61,12 +65,8 @@ def test_secrets_are_ciphertext_in_etcd(lab: Run) -> None:
     core.create_namespaced_secret("default", {"metadata": {"name": "probe"}, "stringData": {"a": "plain-to-see"}})
     try:
         etcd = EtcdClient(access, "main")
-        stored = etcd.read(etcd.etcd.members[0], "/registry/secrets/default/probe")
+        stored = etcd.read("/registry/secrets/default/probe")
     finally:
         core.delete_namespaced_secret("probe", "default")
     assert stored.startswith(b"k8s:enc:secretbox:v1:")
     assert b"plain-to-see" not in stored
-
-
-def _kubectl() -> str:
-    return str(ensure(["kubectl"])["kubectl"])

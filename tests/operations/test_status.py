@@ -1,59 +1,194 @@
-"""What `status` makes of the API server's and the load balancer's answers."""
+"""What `status` makes of the answers of the API server, the load balancer and the etcds."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import Any
 
 import pytest
 
-from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput
-from operations.status import Item, Status, balancer_backends
+from cluster.spec import Cluster
+from control_plane.manifests import objects
+from network import addresses
+from operations import status
+from operations.etcd import EtcdError
+from operations.status import ADDONS, Item, Status, balancer_states, not_well, read_status
+from tests.operations.conftest import FakeAccess, FakeServer, outputs
 
-_CSV = (
+CSV = (
     "# pxname,svname,status,weight\n"
     "api,FRONTEND,OPEN,\n"
     "api,api-1,UP,1\n"
-    "api,api-2,DOWN,1\n"
+    "api,api-2,UP,1\n"
     "api,BACKEND,UP,1\n"
-    "konnectivity,api-1,UP,1\n"
+    "konnectivity,api-1,DOWN,1\n"
 )
+READYZ = "[+]ping ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]etcd-override-0 ok\n[+]etcd-override-readiness-0 ok\nreadyz check passed\n"
+DAEMONS = "/apis/apps/v1/namespaces/kube-system/daemonsets"
+DEPLOYMENTS = "/apis/apps/v1/namespaces/kube-system/deployments"
+
+
+def node(name: str) -> dict[str, Any]:
+    ready = {"type": "Ready", "status": "True", "reason": "", "message": ""}
+    info = dict.fromkeys(
+        ("architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion",
+         "machineID", "operatingSystem", "osImage", "systemUUID"), "v1"
+    )  # fmt: skip
+    return {"metadata": {"name": name}, "status": {"conditions": [ready], "nodeInfo": info}}
+
+
+def daemon(name: str, wanted: int = 3, ready: int = 3, generation: int = 1, seen: int | None = 1) -> dict[str, Any]:
+    counts = {
+        "desiredNumberScheduled": wanted,
+        "numberReady": ready,
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+    }
+    spec = {"selector": {}, "template": {}}
+    metadata = {"name": name, "generation": generation}
+    return {"metadata": metadata, "spec": spec, "status": {**counts, "observedGeneration": seen}}
+
+
+def deployment(name: str, wanted: int = 2, ready: int = 2) -> dict[str, Any]:
+    spec = {"replicas": wanted, "selector": {}, "template": {}}
+    counts = {"readyReplicas": ready or None, "observedGeneration": 1}
+    return {"metadata": {"name": name, "generation": 1}, "spec": spec, "status": counts}
+
+
+class Etcds:
+    """Stands for EtcdClient: role -> what `ailments` says, or the error that it raises."""
+
+    ailments_by_role: dict[str, dict[str, str] | EtcdError]
+
+    def __init__(self, _: object, role: str) -> None:
+        self._role = role
+
+    def ailments(self) -> dict[str, str]:
+        found = self.ailments_by_role[self._role]
+        if isinstance(found, EtcdError):
+            raise found
+        return found
 
 
 @pytest.fixture
-def statistics() -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(_CSV.encode())
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/;csv"
-    server.shutdown()
-
-
-def _outputs(url: str) -> ClusterOutputs:
-    servers = (HostOutput(name="api-1", address="10.0.0.1"), HostOutput(name="api-2", address="10.0.0.2"))
-    return ClusterOutputs(
-        cluster="lab",
-        endpoint="10.0.0.10:6443",
-        konnectivity="10.0.0.10:8132",
-        ca_pem="",
-        api_servers=servers,
-        etcds={"main": EtcdOutput(members=(), client_port=2379, ca_pem="")},
-        artefacts=ArtefactOutput(mirror=None, sha256={}, registry=None),
-        load_balancer_status=url,
-    )
+def access(server: FakeServer, lab: Cluster, monkeypatch: pytest.MonkeyPatch) -> FakeAccess:
+    """A cluster that is well."""
+    server.answers = {
+        "/;csv": CSV,
+        "/readyz": READYZ,
+        "/api/v1/nodes": {"items": [node(host.name) for _, host in lab.host_list()]},
+        DAEMONS: {"items": [daemon("kube-proxy"), daemon("konnectivity-agent")]},
+        DEPLOYMENTS: {"items": [deployment("coredns")]},
+    }
+    found = FakeAccess(outputs(f"{server.url}/;csv"), server.url)
+    well = {role: {member.name: "" for member in etcd.members} for role, etcd in found.outputs.etcds.items()}
+    monkeypatch.setattr(Etcds, "ailments_by_role", well, raising=False)
+    monkeypatch.setattr(status, "EtcdClient", Etcds)
+    return found
 
 
-def test_backends_are_the_api_servers_only_each_with_its_state(statistics: str) -> None:
-    assert balancer_backends(_outputs(statistics)) == [("api-1", "10.0.0.1", "UP"), ("api-2", "10.0.0.2", "DOWN")]
+def wrong(cluster: Cluster, access: FakeAccess) -> dict[str, str]:
+    return {item.name: item.detail for item in read_status(cluster, access).items if not item.ok}
+
+
+def test_a_cluster_with_all_its_parts_is_well(lab: Cluster, access: FakeAccess) -> None:
+    found = read_status(lab, access)
+    assert found.ok
+    assert not_well(lab, access) == ""
+    groups = list(dict.fromkeys(item.group for item in found.items))
+    assert groups == ["API servers", "etcds", "api", "nodes", "add-ons"]
+    assert len(found.items) == 2 + 6 + 2 + 1 + 3 + 3
+
+
+def test_a_dead_member_makes_it_not_well_although_the_api_server_is_ready(lab: Cluster, access: FakeAccess) -> None:
+    Etcds.ailments_by_role["main"] = {"etcd-main-1": "context deadline exceeded", "etcd-main-2": "", "etcd-main-3": ""}
+    assert wrong(lab, access) == {"etcd-main-1": "member of main, context deadline exceeded"}
+    assert not_well(lab, access).startswith("etcd-main-1: member of main")
+
+
+def test_an_etcd_that_can_not_be_asked_is_an_item_and_the_rest_is_still_told(lab: Cluster, access: FakeAccess) -> None:
+    Etcds.ailments_by_role["events"] = EtcdError("etcd events: no answer within 9 s")
+    assert wrong(lab, access) == {"members of events": "etcd events: no answer within 9 s"}
+
+
+def test_an_api_server_that_the_load_balancer_does_not_list_is_not_well(
+    lab: Cluster, access: FakeAccess, server: FakeServer
+) -> None:
+    server.answers["/;csv"] = CSV.replace("api,api-2,UP,1\n", "")
+    assert balancer_states(access.outputs) == {"api-1": "UP", "api-2": "absent"}
+    assert wrong(lab, access) == {"api-2": "10.77.0.12, load balancer says absent"}
+
+
+@pytest.mark.parametrize("page", ["", "<html>no such page</html>"])
+def test_without_statistics_every_api_server_is_absent(access: FakeAccess, server: FakeServer, page: str) -> None:
+    server.answers["/;csv"] = page
+    assert set(balancer_states(access.outputs).values()) == {"absent"}
+
+
+@pytest.mark.parametrize(
+    ("daemons", "deployments", "name", "detail"),
+    [
+        ([daemon("kube-proxy")], [deployment("coredns")], "konnectivity-agent", "missing"),
+        ([daemon("konnectivity-agent")], [deployment("coredns")], "kube-proxy", "missing"),
+        ([daemon("kube-proxy"), daemon("konnectivity-agent")], [], "coredns", "missing"),
+        ([daemon("kube-proxy"), daemon("konnectivity-agent")], [deployment("coredns", 0, 0)], "coredns", "0 of 0"),
+        ([daemon("kube-proxy", 0, 0), daemon("konnectivity-agent")], [deployment("coredns")], "kube-proxy", "0 of 0"),
+        ([daemon("kube-proxy", 3, 2), daemon("konnectivity-agent")], [deployment("coredns")], "kube-proxy", "2 of 3"),
+        (
+            [daemon("kube-proxy", seen=None), daemon("konnectivity-agent")],
+            [deployment("coredns")],
+            "kube-proxy",
+            "not yet counted",
+        ),
+        (
+            [daemon("kube-proxy", generation=2), daemon("konnectivity-agent")],
+            [deployment("coredns")],
+            "kube-proxy",
+            "not yet counted",
+        ),
+    ],
+)
+def test_an_add_on_is_well_only_when_it_is_there_and_its_pods_are_counted_and_ready(
+    lab: Cluster, access: FakeAccess, server: FakeServer, daemons: Any, deployments: Any, name: str, detail: str
+) -> None:
+    server.answers[DAEMONS], server.answers[DEPLOYMENTS] = {"items": daemons}, {"items": deployments}
+    found = wrong(lab, access)
+    assert list(found) == [name]
+    assert detail in found[name]
+
+
+def test_what_others_run_in_kube_system_may_want_no_pods_but_not_lack_some(
+    lab: Cluster, access: FakeAccess, server: FakeServer
+) -> None:
+    server.answers[DAEMONS]["items"] += [daemon("gpu-plugin", 0, 0), daemon("exporter", 3, 1)]
+    assert wrong(lab, access) == {"exporter": "1 of 3 pods ready"}
+
+
+def test_everything_that_the_cluster_is_given_with_pods_is_an_expected_add_on(lab: Cluster) -> None:
+    given = objects(lab, addresses.plan(lab))
+    assert {thing["metadata"]["name"] for thing in given if "template" in thing.get("spec", {})} <= set(ADDONS)
+
+
+def test_a_silent_api_is_asked_once_and_the_other_parts_are_still_told(
+    lab: Cluster, access: FakeAccess, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "ANSWER_S", 0.2)
+    access.outputs = outputs()
+    server.silent.set()
+    items = read_status(lab, access).items
+    assert [(item.name, item.detail) for item in items if not item.ok] == [("API", "no answer: ReadTimeoutError")]
+    assert len(items) == 1 + 6
+    assert server.asked == ["/readyz"]
+
+
+def test_an_api_that_stops_answering_is_not_asked_again(lab: Cluster, access: FakeAccess, server: FakeServer) -> None:
+    del server.answers["/api/v1/nodes"]
+    assert wrong(lab, access) == {"API": "404 Not Found"}
+    assert DAEMONS not in server.asked
+
+
+def test_a_check_of_the_api_server_that_fails_is_named(lab: Cluster, access: FakeAccess, server: FakeServer) -> None:
+    server.answers["/readyz"] = READYZ.replace("[+]ping ok", "[-]ping failed: reason withheld")
+    assert wrong(lab, access) == {"readyz": "failing: ping"}
 
 
 def test_one_item_that_is_not_ok_makes_the_status_not_ok() -> None:

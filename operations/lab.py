@@ -1,4 +1,4 @@
-"""The lab as the ground that proofs stand on: what only the owner of the machines can do."""
+"""What operations do for a lab beyond its stack: refuse, prepare, clean, and break its machines for proofs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from cluster.spec import Cloud, Cluster
+from cluster.spec import Cluster
 from lab import clean as lab_clean
 from lab import hosts, networks, plan, preflight
 from lab.errors import LabError
@@ -16,13 +16,8 @@ from lab.prepare import lab_spec
 from lab.prepare import prepare as prepare_lab
 from operations.access import ROOT
 from operations.stack import installed_pulumi
-from operations.verify.proof import Grounds, Traffic
+from operations.verify.proof import Machines, Traffic
 from operations.waiting import Report
-
-
-def of(cluster: Cluster, repair: Callable[[], None]) -> Grounds | None:
-    """The grounds of a cluster whose machines may be broken, None for every other. `repair` runs `up`."""
-    return LabGrounds(cluster, repair) if cluster.spec.control_plane.cloud is Cloud.LAB else None
 
 
 def refuse_without_rights() -> None:
@@ -43,8 +38,13 @@ def clean(report: Report) -> None:
     lab_clean.everything()
 
 
-class LabGrounds:
-    """See `operations.verify.proof.Grounds`."""
+def machines(cluster: Cluster, repair: Callable[[], None]) -> Machines | None:
+    """The machines of a cluster in the lab, None for every other. `repair` runs `up`."""
+    return LabMachines(cluster, repair) if cluster.is_lab else None
+
+
+class LabMachines:
+    """See `operations.verify.proof.Machines`. Methods raise LabError."""
 
     def __init__(self, cluster: Cluster, repair: Callable[[], None]) -> None:
         self._cluster = cluster
@@ -53,20 +53,22 @@ class LabGrounds:
     def kill(self, host: str) -> None:
         hosts.kill(host)
 
-    def stop_unit(self, host: str, unit: str) -> None:
-        hosts.run(host, ["systemctl", "stop", unit])
+    def stop_unit(self, host: str, unit: str, at_most_s: int) -> None:
+        # The timer is the host's own: it fires although whoever asked for it was killed.
+        _do(host, "systemd-run", f"--on-active={at_most_s}", "systemctl", "start", unit)
+        _do(host, "systemctl", "stop", unit)
 
     def start_unit(self, host: str, unit: str) -> None:
-        hosts.run(host, ["systemctl", "start", "--no-block", unit])
+        _do(host, "systemctl", "start", "--no-block", unit)
 
     def reaches(self, host: str, address: str) -> bool:
-        return hosts.run(host, ["ping", "-c", "1", "-W", "1", address]).returncode == 0
+        return hosts.run(host, ["ping", "-c", "3", "-i", "0.2", "-W", "1", address]).returncode == 0
 
     def traffic(self, host: str, while_doing: Callable[[], None]) -> Traffic:
         network = self._cluster.spec.network
         state = hosts.read(host)
         if state is None:
-            raise LookupError(f"{host} does not run")
+            raise LabError(f"{host} does not run")
         netns = f"--net=/run/netns/{networks.netns('router')}"
         watch = [plan.port(host, state.segment), str(network.pods), str(network.flannel.port)]
         process = subprocess.Popen(
@@ -83,3 +85,9 @@ class LabGrounds:
         finally:
             told, _ = process.communicate()
         return Traffic(**json.loads(told))
+
+
+def _do(host: str, *argv: str) -> None:
+    done = hosts.run(host, argv)
+    if done.returncode:
+        raise LabError(f"{' '.join(argv)} failed on {host}: {done.stderr.strip()}")
