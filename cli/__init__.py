@@ -1,1 +1,1 @@
-"""The command `menagerie`: thin; what it does lives in the other rooms."""
+"""The command `menagerie`: thin; what it does lives in the other packages."""

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import sys
 
+from rich.text import Text
+
 from cli.exits import NotConfirmedError
 from cli.look import print_status
 from cli.output import Steps, console, errors, print_json
 from cluster.spec import Cluster
 from operations import build
-from operations.build import Built
+from operations.build import Built, Selection
 from operations.status import read_status
 
 
-def up(cluster: Cluster, *, yes: bool, as_json: bool) -> None:
+def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> None:
     """Run `up`, after showing what is built where."""
-    build.refuse(cluster)
+    build.refuse(cluster, selection)
     if not yes:
         _introduce(cluster)
         _confirm_up(cluster)
-    steps = Steps(build.STEPS, quiet=as_json)
-    built = build.up(cluster, steps)
+    steps = Steps(selection.steps, quiet=as_json)
+    built = build.up(cluster, steps, selection)
     assert built.access is not None
     status = read_status(cluster, built.access)
     if as_json:
@@ -28,7 +30,8 @@ def up(cluster: Cluster, *, yes: bool, as_json: bool) -> None:
         return
     console.print(f"\n{cluster.name} is up after {steps.total_s:.0f} s: {_changes(built)}\n", markup=False)
     print_status(status)
-    kubectl = f'kubectl --kubeconfig "$(./menagerie kubeconfig {cluster.name})"'
+    program = ".menagerie/bin/kubectl" if cluster.is_lab else "kubectl"
+    kubectl = f'{program} --kubeconfig "$(./menagerie kubeconfig {cluster.name})"'
     console.print(
         f"\nTry next:\n  ./menagerie verify {cluster.name}     prove that it works, by traffic and by faults\n"
         f"  ./menagerie status {cluster.name}     how it is\n"
@@ -38,16 +41,21 @@ def up(cluster: Cluster, *, yes: bool, as_json: bool) -> None:
     )
 
 
-def preview(cluster: Cluster, *, as_json: bool) -> None:
+def preview(cluster: Cluster, selection: Selection, *, diff: bool, as_json: bool) -> None:
     """Run `preview` and say what would change."""
-    build.refuse(cluster)
-    built = build.preview(cluster, Steps(build.PREVIEW_STEPS, quiet=as_json))
+    build.refuse(cluster, selection)
+    built = build.preview(cluster, Steps(build.PREVIEW_STEPS, quiet=as_json), selection)
     if as_json:
         print_json(built.to_json())
         return
     console.print(f"{cluster.name}: {_changes(built)}; nothing was touched", markup=False)
     if built.workers is None:
         console.print("workers: the cluster is not built yet, so there is nothing to compare them with")
+        return
+    for host, tasks in built.workers.changes.items():
+        console.print(f"{host}: {'; '.join(tasks)}", markup=False)
+        if diff:
+            console.print(Text(built.workers.diffs.get(host, "").rstrip(), style="dim"))
 
 
 def destroy(cluster: Cluster, *, yes: bool, as_json: bool) -> None:

@@ -1,6 +1,6 @@
-"""Errors that a room foresaw: what to print, a word for machines, and the exit code.
+"""Errors that somebody foresaw: what to print, a word for machines, and the exit code.
 
-Imports every room, so it is itself imported only once something has failed.
+Imports every package, so it is itself imported only once something has failed.
 """
 
 from __future__ import annotations
@@ -52,6 +52,11 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (GoMissing, "no-go", exits.FAILED),
 )
 
+_WHICH_PART = (
+    "\n  `./menagerie status` of the cluster shows which part is down; "
+    'docs/lab.md, "When something does not come up", says where to look then'
+)
+
 
 @dataclass(frozen=True)
 class Foreseen:
@@ -83,15 +88,13 @@ def explain(error: Exception) -> Foreseen | None:
     if isinstance(error, ApiException):
         return Foreseen(f"the API server answers {error.status} {error.reason}: {error.body}", exits.FAILED, "api")
     if isinstance(error, urllib3.exceptions.HTTPError):
-        text = (
-            f"the API server does not answer: {error}\n  `./menagerie status` of the cluster shows which part is down"
-        )
-        return Foreseen(text, exits.FAILED, "api-unreachable")
+        return Foreseen(f"the API server does not answer: {error}{_WHICH_PART}", exits.FAILED, "api-unreachable")
     if isinstance(error, OSError):
         return _of_the_machine(error)
     for kind, word, code in _KINDS:
         if isinstance(error, kind):
-            return Foreseen(str(error), code, word, tuple(getattr(error, "problems", ())))
+            text = f"{error}{_WHICH_PART}" if kind is TimedOutError else str(error)
+            return Foreseen(text, code, word, tuple(getattr(error, "problems", ())))
     return None
 
 
@@ -102,12 +105,13 @@ def _usage(error: TyperException) -> str:
 
 
 def _of_the_machine(error: OSError) -> Foreseen | None:
-    """Rights and room: what an operator mends without knowing the code."""
+    """Rights and space: what an operator mends without knowing the code."""
     if error.errno in (errno.EACCES, errno.EPERM):
         what = f": {error.filename}" if error.filename else ""
         text = f"you may not do that on this machine{what}; run the command as the user who built the cluster, or root"
         return Foreseen(text, exits.FAILED, "permission")
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         where = f" at {error.filename}" if error.filename else ""
-        return Foreseen(f"no space is left{where}; free some and run the same command again", exits.FAILED, "no-space")
+        text = f"no space is left{where}; `df -h` shows which disk is full: free some and run the same command again"
+        return Foreseen(text, exits.FAILED, "no-space")
     return None

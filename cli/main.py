@@ -1,6 +1,6 @@
-"""The command `menagerie`: thin. Each verb loads, calls one room and prints.
+"""The command `menagerie`: thin. Each verb loads, calls one package and prints.
 
-Heavy rooms are imported inside the verbs that use them: `check` answers in well under a second,
+Heavy packages are imported inside the verbs that use them: `check` answers in well under a second,
 and the Pulumi SDK alone takes longer to import. Errors go up to `cli.running`.
 """
 
@@ -62,6 +62,18 @@ JsonOpt = Annotated[
 ]
 
 
+LimitOpt = Annotated[
+    str | None,
+    typer.Option(
+        "--limit", metavar="HOSTS", help="Only these workers: names or groups, with commas; as Ansible's --limit."
+    ),
+]
+TagsOpt = Annotated[
+    list[str] | None,
+    typer.Option("--tags", metavar="ROLES", help="Only these roles of the workers, with commas, as in site.yml."),
+]
+
+
 @app.callback()
 def _top(
     debug: Annotated[
@@ -119,24 +131,35 @@ def schema() -> None:
 @app.command(
     epilog=_examples(
         ("preview lab", "what would `up` do?"),
-        ("preview lab --json", "for a machine: changed is 0 when nothing would"),
+        ("preview lab --diff", "differences of workers' files too"),
+        ("preview lab --limit worker-1", "one worker"),
+        ("preview lab --json", "for a machine"),
     )
 )
-def preview(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
+def preview(
+    cluster: ClusterArg,
+    limit: LimitOpt = None,
+    tags: TagsOpt = None,
+    diff: Annotated[bool, typer.Option("--diff", help="Show what would change in files on workers.")] = False,
+    as_json: JsonOpt = False,
+) -> None:
     """Show what `up` would change, and change nothing.
 
     The cloud side by Pulumi, the workers by Ansible in check mode.
     Exit 0 whether or not something would change.
     """
     from cli import build
+    from operations.build import Selection
 
-    build.preview(_one(cluster), as_json=as_json)
+    build.preview(_one(cluster), Selection(limit, _words(tags)), diff=diff, as_json=as_json)
 
 
 @app.command(
     epilog=_examples(
-        ("up lab", "says what will be built, asks, builds"),
+        ("up lab", "says what it will build, asks"),
         ("up lab --yes", "asks nothing, for scripts"),
+        ("up lab --limit rack_floor_r1", "only the workers of a rack"),
+        ("up lab --tags neighbours", "only one role of workers"),
         ("up lab --json > up.json", "for a machine; asks nothing"),
     )
 )
@@ -145,6 +168,8 @@ def up(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask; for scripts. --json does not ask either.")
     ] = False,
+    limit: LimitOpt = None,
+    tags: TagsOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Bring the cluster to what its spec says; a second run changes nothing.
@@ -153,8 +178,9 @@ def up(
     Of the clouds, only lab is built so far: a data centre on this machine.
     """
     from cli import build
+    from operations.build import Selection
 
-    build.up(_one(cluster), yes=yes or as_json, as_json=as_json)
+    build.up(_one(cluster), Selection(limit, _words(tags)), yes=yes or as_json, as_json=as_json)
 
 
 @app.command(
@@ -211,19 +237,23 @@ def verify(
     """
     from cli import look
 
-    names = tuple(name for group in only or () for name in group.split(",") if name)
-    look.verify(_one(cluster), only=names, list_only=list_, as_json=as_json)
+    look.verify(_one(cluster), only=_words(only), list_only=list_, as_json=as_json)
 
 
 @app.command(
     epilog=_examples(("kubeconfig lab", "the path, and nothing else"))
-    + '\nkubectl --kubeconfig "$(./menagerie kubeconfig lab)" get nodes'
+    + '\n.menagerie/bin/kubectl --kubeconfig "$(./menagerie kubeconfig lab)" get nodes'
 )
 def kubeconfig(cluster: ClusterArg) -> None:
     """Write a kubeconfig that works from this machine and print its path. Only you can read the file."""
     from cli import look
 
     look.kubeconfig(_one(cluster))
+
+
+def _words(given: list[str] | None) -> tuple[str, ...]:
+    """An option that takes words with commas between them, or is given again."""
+    return tuple(word for group in given or () for word in group.split(",") if word)
 
 
 def _load(names: list[str]) -> tuple[list[Loaded], list[Problem]]:

@@ -36,7 +36,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _failed(error: Exception, arguments: list[str], debug: bool) -> int:
-    from cli.failures import Foreseen, explain  # imports every room
+    from cli.failures import Foreseen, explain  # imports every package
 
     foreseen = explain(error)
     if foreseen is None:

@@ -27,16 +27,6 @@ Variables = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class JoinMaterial:
-    """What turns a host into a node. The token is a secret: bootstrap tokens can register nodes."""
-
-    token: str = field(repr=False)
-    """A bootstrap token, ``[a-z0-9]{6}.[a-z0-9]{16}``."""
-    endpoint: str
-    """host:port of the API servers."""
-
-
-@dataclass(frozen=True)
 class Inventory:
     """An inventory in Ansible's own form. It holds the join token: write it to memory only."""
 
@@ -64,12 +54,20 @@ def group_name(kind: str, *names: str) -> str:
     return "_".join((kind, *names)).replace("-", "_")
 
 
+def layout(cluster: Cluster) -> Inventory:
+    """Hosts and groups without their variables: what can be asked about before the cluster is built."""
+    children: dict[str, Any] = {name: {"hosts": {host: {} for host in hosts}} for name, hosts, _ in _groups(cluster)}
+    machines: dict[str, Any] = {host.name: {} for _, host in cluster.host_list()}
+    return Inventory(cluster.name, {"all": {"hosts": machines, "children": children}})
+
+
 def build(
-    cluster: Cluster, outputs: ClusterOutputs, join: JoinMaterial | None = None, variables: Variables | None = None
+    cluster: Cluster, outputs: ClusterOutputs, token: str | None = None, variables: Variables | None = None
 ) -> Inventory:
     """The inventory of the cluster's workers at sites.
 
-    join: None for a run that joins nobody; hosts that are nodes already need none.
+    token: a bootstrap token, ``[a-z0-9]{6}.[a-z0-9]{16}``; it can register nodes, so it is a secret.
+    None for a run that joins nobody; hosts that are nodes already need none.
     variables: from `inventories.variables.read_variables`; for a group, they win over what is computed.
 
     Raises ValueError when two groups would get one name, and KeyError when a checksum is missing.
@@ -80,7 +78,8 @@ def build(
         if name in children:
             raise ValueError(f"two pools, racks or sites give the group name {name}; rename one of them")
         children[name] = {"hosts": {host: {} for host in hosts}, "vars": {**computed, **extra.get(name, {})}}
-    shared = {**_shared(cluster, outputs), **_joining(outputs, join), **extra.get("all", {})}
+    joining = {"kubelet_token": token} if token else {}
+    shared = {**_shared(cluster, outputs), **joining, **extra.get("all", {})}
     workers = cluster.host_list()
     return Inventory(
         cluster.name,
@@ -140,14 +139,6 @@ def _shared(cluster: Cluster, outputs: ClusterOutputs) -> dict[str, Any]:
         "kubelet_endpoint": outputs.endpoint,
         "kubelet_follower": "flanneld.service",
     }
-
-
-def _joining(outputs: ClusterOutputs, join: JoinMaterial | None) -> dict[str, Any]:
-    if join is None:
-        return {}
-    if join.endpoint != outputs.endpoint:
-        raise ValueError(f"the join material is for {join.endpoint}, the cluster's API is at {outputs.endpoint}")
-    return {"kubelet_token": join.token}
 
 
 def _files(texts: Mapping[str, str]) -> dict[str, list[dict[str, str]]]:

@@ -77,9 +77,9 @@ class Collector:
         return status
 
     def report(self, seconds: float, canceled: bool) -> RunReport:
-        """All that was seen. Hosts without any event are missing; the caller knows which it asked for."""
+        """All that was seen. Hosts on which no task ended are missing; the caller knows which it asked for."""
         return RunReport(
-            {host: self._host(host) for host in sorted(self._counts)},
+            {host: self._host(host) for host, counts in sorted(self._counts.items()) if counts},
             tuple(self._failures),
             {host: tuple(tasks) for host, tasks in sorted(self._changes.items())},
             {host: "".join(lines) for host, lines in sorted(self._diffs.items()) if lines},

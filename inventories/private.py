@@ -28,8 +28,8 @@ def memory_folder() -> Path:
 
 
 @contextlib.contextmanager
-def private_folder(*, keep: bool = False) -> Iterator[Path]:
-    """A new folder, 0700, removed afterwards with its SSH connections unless `keep`: then by the next run.
+def private_folder() -> Iterator[Path]:
+    """A new folder, 0700, removed afterwards with its SSH connections.
 
     What a run left that was killed is removed first.
     """
@@ -42,8 +42,7 @@ def private_folder(*, keep: bool = False) -> Iterator[Path]:
         try:
             yield folder
         finally:
-            if not keep:
-                _remove(folder)
+            _remove(folder)
 
 
 def _remove_orphans(parent: Path) -> None:

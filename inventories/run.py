@@ -35,7 +35,7 @@ _ENCODING = "C.UTF-8"  # ansible refuses to start in a locale that is not UTF-8
 
 
 class RunFailed(Exception):
-    """ansible-playbook ended before it touched a host: a playbook or an inventory that it can't read."""
+    """ansible-playbook ended before it was done: a playbook that it can't read, or somebody killed it."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,6 @@ class _Options:
     limit: str | None
     tags: tuple[str, ...]
     private_key: Path | None
-    forks: int
 
 
 def run(
@@ -56,10 +55,7 @@ def run(
     limit: str | None = None,
     tags: Sequence[str] | None = None,
     private_key: Path | None = None,
-    forks: int = 50,
-    keep: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
-    canceled: Callable[[], bool] = lambda: False,
     root: Path = ROOT,
 ) -> RunReport:
     """Bring the inventory's hosts to what site.yml says.
@@ -67,24 +63,22 @@ def run(
     check: name what would change, and change nothing. diff: gather the differences of files.
     limit: as ansible-playbook's --limit. tags: the roles to run, all without.
     private_key: path of an SSH key for all hosts, in place of the spec's.
-    forks: hosts at a time. keep: leave the run's folder, secrets and all, in memory until the next run.
-    canceled: asked about once a second; true cuts the run off. Interrupt and terminate signals do
-    the same where the main thread runs this.
+    Interrupt and terminate signals cut the run off where the main thread runs this.
 
     Raises NothingMatches (INV-006) before the run for a limit, tag or inventory that matches nothing,
-    and after it for a host that was asked for and never touched; RunFailed when ansible-playbook did
-    not get to any host. A host that fails or can't be reached raises nothing: see the report.
+    and after it for a host that was asked for and never touched; RunFailed when ansible-playbook
+    ended early for a reason that is no host's. A host that fails or can't be reached raises nothing: see the report.
     """
     hosts = limited(inventory, limit)
     chosen = tuple(tags or ())
     check_tags(chosen, roles(root))
-    options = _Options(check, diff, limit, chosen, private_key, forks)
+    options = _Options(check, diff, limit, chosen, private_key)
     collector = Collector(planned_tasks(root, chosen), on_progress)
     began = time.monotonic()
-    with private_folder(keep=keep) as folder, _signals(canceled) as stop:
+    with private_folder() as folder, _signals() as stop:
         result = _ansible(inventory, options, folder, root, collector, stop)
         report = collector.report(time.monotonic() - began, result.status == "canceled")
-        if not report.hosts and not report.canceled:
+        if not report.canceled and (not report.hosts or (result.rc != 0 and not report.failures)):
             raise RunFailed(_last_words(result))
     untouched = [host for host in hosts if host not in report.hosts]
     if untouched and not report.canceled:
@@ -107,7 +101,6 @@ def _ansible(
         inventory=_connected(inventory, options, known_hosts),
         limit=options.limit,
         tags=",".join(options.tags) or None,
-        forks=options.forks,
         cmdline=" ".join(flag for flag, on in (("--check", options.check), ("--diff", options.diff)) if on) or None,
         settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
         event_handler=collector.event,
@@ -160,20 +153,20 @@ def _connected(inventory: Inventory, options: _Options, known_hosts: Path) -> di
 def _last_words(result: Any) -> str:
     with contextlib.suppress(OSError, AttributeError):
         lines: Sequence[str] = [line for line in result.stdout.read().splitlines() if line.strip()]
-        return "ansible-playbook ended before it touched a host:\n" + "\n".join(lines[-15:])
-    return f"ansible-playbook ended before it touched a host: {result.status}, exit code {result.rc}"
+        return "ansible-playbook ended before it was done:\n" + "\n".join(lines[-15:])
+    return f"ansible-playbook ended before it was done: {result.status}, exit code {result.rc}"
 
 
 @contextlib.contextmanager
-def _signals(canceled: Callable[[], bool]) -> Iterator[Callable[[], bool]]:
-    """`canceled`, or true once an interrupt or terminate signal came."""
+def _signals() -> Iterator[Callable[[], bool]]:
+    """Asked about once a second by ansible-runner: true once an interrupt or terminate signal came."""
     seen = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield canceled
+        yield seen.is_set
         return
     before = {number: signal.signal(number, lambda *_: seen.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: seen.is_set() or canceled()
+        yield seen.is_set
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

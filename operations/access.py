@@ -9,13 +9,15 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kubernetes import client, config
+from kubernetes import client
 from ruamel.yaml import YAML
 
 from cluster.outputs import ClusterOutputs
+from operations.secret_file import SecretFile, secret_files
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".menagerie"
@@ -79,7 +81,15 @@ class Access:
 
     def api(self) -> client.ApiClient:
         """A client of the cluster's API. One per thread."""
-        return config.new_client_from_config_dict(self.kubeconfig())
+        ca, certificate, key = (str(file.path) for file in self._files)
+        configuration = client.Configuration(host=f"https://{self.outputs.endpoint}")
+        configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file = ca, certificate, key
+        return client.ApiClient(configuration)
+
+    @cached_property
+    def _files(self) -> tuple[SecretFile, ...]:
+        """CA, certificate and key; each new connection reads them again."""
+        return tuple(SecretFile(text) for text in (self.outputs.ca_pem, self.certificate, self.key))
 
     def write_kubeconfig(self) -> Path:
         """Write the kubeconfig where only its owner reads it; in memory, where the machine has /run."""
@@ -97,13 +107,8 @@ class Access:
         if not self.ssh_private_key:
             yield None
             return
-        path = runtime_dir(self.outputs.cluster) / f"ssh-{os.getpid()}"
-        path.touch(mode=0o600)
-        try:
-            path.write_text(self.ssh_private_key)
+        with secret_files(self.ssh_private_key) as (path,):
             yield path
-        finally:
-            path.unlink()
 
 
 def runtime_dir(cluster: str) -> Path:

@@ -8,18 +8,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from cluster.spec import Cloud, Cluster
-from inventories.build import Inventory, JoinMaterial, build
+from cluster.spec import Cluster
+from inventories.build import Inventory, Variables, build, layout
+from inventories.matching import check_tags, limited
 from inventories.report import Progress, RunReport
 from inventories.run import run
-from inventories.variables import declared, read_variables
-from operations import grounds
+from inventories.variables import declared, read_variables, roles
+from operations import lab
 from operations.access import ROOT, STATE, Access, NotBuiltError, forget_runtime
 from operations.stack import has_stack, open_stack, refuse_cloud
 from operations.status import not_well
 from operations.tokens import join_token
 from operations.waiting import Report, api_missing, nodes_missing, wait_until
-from stacks.automation import Summary
+from stacks.automation import StackError, StackLockedError, Summary
 from stacks.events import describe
 
 API_TIMEOUT_S = 180
@@ -49,8 +50,30 @@ class Steps(Protocol):
 
 
 STEPS = ("machine and programs", "cloud side", "API server", "workers", "nodes Ready", "add-ons")
+"""Of an `up` of the whole cluster."""
 PREVIEW_STEPS = ("cloud side", "workers")
 DESTROY_STEPS = ("cloud side", "what is left")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The workers that `up` and `preview` look at, and the roles; all of them unless something is named.
+
+    limit: as ansible-playbook's --limit. tags: names of roles.
+    """
+
+    limit: str | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def is_all(self) -> bool:
+        return self.limit is None and not self.tags
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The steps of `up`: what only a whole cluster comes to is not waited for."""
+        joins = not self.tags or "kubelet" in self.tags
+        return STEPS if self.is_all else STEPS[: 5 if joins else 4]
 
 
 @dataclass(frozen=True)
@@ -74,38 +97,44 @@ class Built:
         }
 
 
-def refuse(cluster: Cluster) -> None:
+def refuse(cluster: Cluster, selection: Selection = Selection()) -> None:
     """Raise what can be known to stand in the way of `up`, `preview` and `destroy`, before anything starts."""
     refuse_cloud(cluster)
-    if cluster.spec.control_plane.cloud is Cloud.LAB:
-        grounds.refuse_without_rights()
+    if selection.limit:
+        limited(layout(cluster), selection.limit)
+    check_tags(selection.tags, roles(ROOT))
+    _variables(cluster)
+    if cluster.is_lab:
+        lab.refuse_without_rights()
 
 
-def up(cluster: Cluster, steps: Steps) -> Built:
+def up(cluster: Cluster, steps: Steps, selection: Selection = Selection()) -> Built:
     """Bring the cluster to its spec. Every step may be run again; a second run changes nothing."""
     with steps.step(STEPS[0]):
         _prepare(cluster, steps.detail)
     with steps.step(STEPS[1]):
         stack = open_stack(cluster, steps.detail)
-        summary = stack.up(on_event=describe(steps.detail))
-        access = Access.from_stack(cluster.name, stack.outputs())
+        summary, outputs = stack.up(on_event=describe(steps.detail))
+        access = Access.from_stack(cluster.name, outputs)
     api = access.api()
     with steps.step(STEPS[2]):
         wait_until(lambda: api_missing(api), API_TIMEOUT_S, steps.detail)
     with steps.step(STEPS[3]), join_token(api) as token:
-        workers = _configure(cluster, access, token, steps, check=False)
+        workers = _configure(cluster, access, token, steps, selection, check=False)
         if not workers.succeeded:
             raise WorkersError(workers)
-    with steps.step(STEPS[4]):
-        expected = frozenset(host.name for _, host in cluster.host_list())
-        wait_until(lambda: nodes_missing(api, expected), NODES_TIMEOUT_S, steps.detail)
-    with steps.step(STEPS[5]):
-        wait_until(lambda: not_well(cluster, access), NODES_TIMEOUT_S, steps.detail)
+    if STEPS[4] in selection.steps:
+        with steps.step(STEPS[4]):
+            expected = frozenset(limited(layout(cluster), selection.limit))
+            wait_until(lambda: nodes_missing(api, expected), NODES_TIMEOUT_S, steps.detail)
+    if STEPS[5] in selection.steps:
+        with steps.step(STEPS[5]):
+            wait_until(lambda: not_well(cluster, access), NODES_TIMEOUT_S, steps.detail)
     return Built(summary, workers, access)
 
 
-def preview(cluster: Cluster, steps: Steps) -> Built:
-    """What `up` would change. Workers are looked at only where there are some to look at."""
+def preview(cluster: Cluster, steps: Steps, selection: Selection = Selection()) -> Built:
+    """What `up` would change, with the differences of files on workers. Workers are looked at only where there are some to look at."""
     with steps.step(PREVIEW_STEPS[0]):
         stack = open_stack(cluster, steps.detail)
         summary = stack.preview(on_event=describe(steps.detail))
@@ -114,7 +143,9 @@ def preview(cluster: Cluster, steps: Steps) -> Built:
             access = Access.from_stack(cluster.name, stack.outputs())
         except NotBuiltError:
             return Built(summary, None, None)
-        workers = _configure(cluster, access, None, steps, check=True)
+        workers = _configure(cluster, access, None, steps, selection, check=True)
+    if not workers.succeeded:
+        raise WorkersError(workers)
     return Built(summary, workers, access)
 
 
@@ -123,28 +154,52 @@ def destroy(cluster: Cluster, steps: Steps) -> Summary:
     summary = Summary({}, 0.0)
     with steps.step(DESTROY_STEPS[0]):
         if has_stack(cluster):
-            summary = open_stack(cluster, steps.detail).destroy(on_event=describe(steps.detail))
+            summary = _destroy_stack(cluster, steps)
     with steps.step(DESTROY_STEPS[1]):
-        if cluster.spec.control_plane.cloud is Cloud.LAB:
-            grounds.clean(steps.detail)
+        if cluster.is_lab:
+            lab.clean(steps.detail)
         shutil.rmtree(STATE / cluster.name, ignore_errors=True)
         forget_runtime(cluster.name)
     return summary
 
 
+def _destroy_stack(cluster: Cluster, steps: Steps) -> Summary:
+    """A lab goes even when its state can't be read: the next step removes all that it is made of."""
+    try:
+        return open_stack(cluster, steps.detail).destroy(on_event=describe(steps.detail))
+    except StackLockedError:
+        raise
+    except StackError as error:
+        if not cluster.is_lab:
+            raise
+        steps.detail(f"the engine could not do it: {error}")
+        return Summary({}, 0.0)
+
+
 def _prepare(cluster: Cluster, report: Report) -> None:
-    if cluster.spec.control_plane.cloud is Cloud.LAB:
-        grounds.prepare(cluster, report)
+    if cluster.is_lab:
+        lab.prepare(cluster, report)
 
 
-def _configure(cluster: Cluster, access: Access, token: str | None, steps: Steps, *, check: bool) -> RunReport:
-    outputs = access.outputs
-    join = JoinMaterial(token, outputs.endpoint) if token else None
+def _variables(cluster: Cluster) -> Variables:
     known = frozenset[str]().union(*declared(ROOT).values())
-    variables = read_variables(INVENTORIES / cluster.name, build(cluster, outputs).groups, known)
-    inventory = build(cluster, outputs, join, variables)
+    return read_variables(INVENTORIES / cluster.name, layout(cluster).groups, known)
+
+
+def _configure(
+    cluster: Cluster, access: Access, token: str | None, steps: Steps, selection: Selection, *, check: bool
+) -> RunReport:
+    inventory = build(cluster, access.outputs, token, _variables(cluster))
     with access.ssh_key_file() as key:
-        report = run(inventory, check=check, private_key=key, on_progress=_teller(inventory, steps.detail))
+        report = run(
+            inventory,
+            check=check,
+            diff=check,
+            limit=selection.limit,
+            tags=selection.tags,
+            private_key=key,
+            on_progress=_teller(inventory, steps.detail),
+        )
     if report.canceled:
         raise KeyboardInterrupt
     return report

@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import socket
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -20,7 +21,8 @@ from typing import TypeVar
 from pulumi import automation as auto
 from pulumi.automation.events import EngineEvent
 
-from cluster.spec import Cloud, Cluster
+from cluster.spec import Cluster
+from stacks.turns import BusyError, stale_locks, turn
 
 PROJECT = "menagerie"
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,27 +67,30 @@ class ClusterStack:
     def __init__(self, cluster: Cluster, program: Callable[[], None], pulumi: Path, state_dir: Path) -> None:
         self._cluster = cluster
         self._state_dir = state_dir
+        self._locks = state_dir / "pulumi" / ".pulumi" / "locks"
         _refuse_without_passphrase(cluster)
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        command = auto.PulumiCommand(root=str(_command_root(pulumi, state_dir)), skip_version_check=True)
+        self._command = auto.PulumiCommand(root=str(_command_root(pulumi, state_dir)), skip_version_check=True)
+        self._environment = _environment(state_dir)
         backend = os.environ.get("PULUMI_BACKEND_URL") or f"file://{_made(state_dir / 'pulumi')}"
         options = auto.LocalWorkspaceOptions(
             work_dir=str(_made(state_dir / "workspace")),  # by default a temporary folder that nobody removes
-            pulumi_command=command,
+            pulumi_command=self._command,
             project_settings=auto.ProjectSettings(
                 name=PROJECT, runtime="python", backend=auto.ProjectBackend(url=backend)
             ),
-            env_vars=self._environment(state_dir),
+            env_vars=self._environment,
         )
         self._stack = self._guarded(
             lambda: auto.create_or_select_stack(cluster.name, project_name=PROJECT, program=program, opts=options)
         )
 
-    def up(self, on_event: OnEvent | None = None) -> Summary:
-        """Make the world as the spec says, after looking at how it is (refresh)."""
-        self._guarded(self._forget_interrupted_creates)
-        result = self._guarded(lambda: self._stack.up(refresh=True, on_event=on_event))
-        return _summary(result.summary)
+    def up(self, on_event: OnEvent | None = None) -> tuple[Summary, dict[str, object]]:
+        """Make the world as the spec says, after looking at how it is (refresh). Returns the outputs too, in clear."""
+        with self._turn():
+            # Without secrets concerns the summary only, which would be read with all of the configuration.
+            result = self._guarded(lambda: self._stack.up(refresh=True, on_event=on_event, show_secrets=False))
+        return _summary(result.summary), _values(result.outputs)
 
     def preview(self, on_event: OnEvent | None = None) -> Summary:
         """What `up` would do. Changes nothing."""
@@ -94,47 +99,47 @@ class ClusterStack:
 
     def destroy(self, on_event: OnEvent | None = None) -> Summary:
         """Delete every resource and the stack's own record."""
-        self._guarded(self._forget_interrupted_creates)
-        result = self._guarded(lambda: self._stack.destroy(on_event=on_event))
-        self._guarded(lambda: self._stack.workspace.remove_stack(self._cluster.name))
+        with self._turn():
+            result = self._guarded(lambda: self._stack.destroy(on_event=on_event))
+            self._guarded(lambda: self._stack.workspace.remove_stack(self._cluster.name))
         return _summary(result.summary)
 
     def outputs(self) -> dict[str, object]:
         """Stack outputs in clear, {} before the first `up`."""
-        return {name: output.value for name, output in self._guarded(self._stack.outputs).items()}
+        return _values(self._guarded(self._stack.outputs))
 
-    def _environment(self, state_dir: Path) -> dict[str, str]:
-        paths = [str(_PLUGINS), os.environ.get("PATH", "")]
-        python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-        environment = {
-            "PATH": os.pathsep.join(filter(None, paths)),
-            "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
-            "MENAGERIE_PYTHON": sys.executable,
-            # No request for newer versions, and no plugin that is not already here.
-            "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-            "PULUMI_HOME": str(_made(state_dir / "pulumi-home")),
-        }
-        if not _passphrase_is_given():
-            environment["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(_lab_passphrase(state_dir))
-        return environment
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """This stack for ourselves, mended where a run was cut short before."""
+        try:
+            with turn(self._state_dir / "turn") as cut_short:
+                if stale_locks(self._locks, self._cluster.is_lab):
+                    self._guarded(self._stack.cancel)
+                if cut_short:
+                    self._guarded(self._forget_interrupted_creates)
+                yield
+        except BusyError as error:
+            raise StackLockedError(
+                f"{self._cluster.name} is locked by another run: {error}; wait for its end, or interrupt it"
+            ) from None
 
     def _forget_interrupted_creates(self) -> None:
-        """A run cut short leaves records of creates under way and its lock; creates are idempotent here."""
-        if self._holder_is_gone():
-            self._stack.cancel()
-        deployment = self._stack.export_stack()
-        content = deployment.deployment or {}
-        if content.get("pending_operations"):
-            kept = {key: value for key, value in content.items() if key != "pending_operations"}
-            self._stack.import_stack(auto.Deployment(version=deployment.version, deployment=kept))
+        """Drop the records of creates that were under way: every create of ours may be repeated.
 
-    def _holder_is_gone(self) -> bool:
-        """Whether a lock in the local backend names a process of this machine that no longer runs."""
-        locks = (self._state_dir / "pulumi" / ".pulumi" / "locks").rglob("*.json")
-        holders = [json.loads(lock.read_text()) for lock in locks]
-        here = [holder["pid"] for holder in holders if holder.get("hostname") == socket.gethostname()]
-        return bool(holders) and len(here) == len(holders) and not any(Path(f"/proc/{pid}").exists() for pid in here)
+        By the CLI, because the Automation API exports secrets in clear, and imports them by way of a
+        temporary file that outlives a failure.
+        """
+        with tempfile.NamedTemporaryFile("w+", dir=self._state_dir, suffix=".json") as file:
+            where = ["--stack", self._cluster.name, "--file", file.name]
+            self._command.run(["stack", "export", *where], self._stack.workspace.work_dir, self._environment)
+            state = json.load(file)
+            if not state["deployment"].pop("pending_operations", None):
+                return
+            file.seek(0)
+            file.truncate()
+            json.dump(state, file)
+            file.flush()
+            self._command.run(["stack", "import", *where], self._stack.workspace.work_dir, self._environment)
 
     def _guarded(self, run: Callable[[], _T]) -> _T:
         try:
@@ -148,6 +153,23 @@ class ClusterStack:
 def _made(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
+
+
+def _environment(state_dir: Path) -> dict[str, str]:
+    paths = [str(_PLUGINS), os.environ.get("PATH", "")]
+    python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    environment = {
+        "PATH": os.pathsep.join(filter(None, paths)),
+        "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
+        "MENAGERIE_PYTHON": sys.executable,
+        # No request for newer versions, and no plugin that is not already here.
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+        "PULUMI_HOME": str(_made(state_dir / "pulumi-home")),
+    }
+    if not _passphrase_is_given():
+        environment["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(_lab_passphrase(state_dir))
+    return environment
 
 
 def _command_root(pulumi: Path, state_dir: Path) -> Path:
@@ -164,21 +186,31 @@ def _passphrase_is_given() -> bool:
 
 
 def _refuse_without_passphrase(cluster: Cluster) -> None:
-    if cluster.spec.control_plane.cloud is not Cloud.LAB and not _passphrase_is_given():
+    if not cluster.is_lab and not _passphrase_is_given():
         raise PassphraseError(
             "no passphrase for the stack's secrets; set PULUMI_CONFIG_PASSPHRASE_FILE to a file that holds it"
         )
     file = os.environ.get("PULUMI_CONFIG_PASSPHRASE_FILE")
     if file and not os.path.isfile(file):
         raise PassphraseError(f"PULUMI_CONFIG_PASSPHRASE_FILE names {file}, and there is no such file")
+    if file and not Path(file).read_text().strip():
+        raise PassphraseError(f"PULUMI_CONFIG_PASSPHRASE_FILE names {file}, which is empty: it would protect nothing")
 
 
 def _lab_passphrase(state_dir: Path) -> Path:
+    """Whole or not there at all: the engine takes an empty file for an empty passphrase."""
     path = state_dir / "passphrase"
     if not path.exists():
-        path.touch(mode=0o600)
-        path.write_text(secrets.token_urlsafe(32))
+        with tempfile.NamedTemporaryFile("w", dir=state_dir) as file:
+            file.write(secrets.token_urlsafe(32))
+            file.flush()
+            os.fsync(file.fileno())
+            os.link(file.name, path)
     return path
+
+
+def _values(outputs: auto.OutputMap) -> dict[str, object]:
+    return {name: output.value for name, output in outputs.items()}
 
 
 def _summary(summary: auto.UpdateSummary) -> Summary:

@@ -31,9 +31,8 @@ class Pki(pulumi.ComponentResource):
 
     def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
         super().__init__("menagerie:index:Pki", f"{cluster.name}-pki")
-        self._name = cluster.name
         # Losing an authority means joining every host anew.
-        kept = pulumi.ResourceOptions(parent=self, protect=cluster.spec.control_plane.cloud != "lab")
+        kept = pulumi.ResourceOptions(parent=self, protect=not cluster.is_lab)
         child = pulumi.ResourceOptions(parent=self)
         self.kubernetes = Authority("kubernetes-ca", "kubernetes", kept)
         self.front_proxy = Authority("front-proxy-ca", "front-proxy", kept)

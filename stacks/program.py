@@ -26,7 +26,13 @@ _HOST_KEY = "ssh_host_key/"
 
 def main() -> None:
     """Entry of the ordinary Pulumi CLI: the stack's name is the cluster's."""
-    declare(load_cluster(find_cluster(pulumi.get_stack(), _ROOT)))
+    cluster = load_cluster(find_cluster(pulumi.get_stack(), _ROOT))
+    if cluster.is_lab:
+        # With another backend's state it would make new keys beside those of the running lab.
+        raise ValueError(
+            f"{cluster.name} is a lab, whose state lies in the checkout; run: ./menagerie up {cluster.name}"
+        )
+    declare(cluster)
 
 
 def declare(cluster: Cluster) -> None:

@@ -36,13 +36,15 @@ policy=/usr/sbin/policy-rc.d
 ours=
 unblock_services() { [ -z "$ours" ] || rm -f "$policy"; ours=; }
 
-# Debian starts a service as soon as it is installed, unless this file forbids it.
+# Debian starts a service as soon as it is installed, unless this file forbids it. One that a run of ours
+# left, which was killed, is taken over; one of somebody else's stays.
 block_services() {
-    [ -e "$policy" ] && return
+    mark='# made by the setup of menagerie, for as long as it installs packages'
+    [ -e "$policy" ] && ! grep -qxF "$mark" "$policy" && return
     trap unblock_services EXIT
     trap 'exit 130' INT TERM HUP
     ours=yes
-    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    printf '#!/bin/sh\n%s\nexit 101\n' "$mark" >"$policy"
     chmod 755 "$policy"
 }
 

@@ -34,7 +34,7 @@ def test_the_help_of_a_verb_has_examples_of_it(menagerie: Menagerie, verb: str) 
 def test_no_example_is_wrapped_at_80_columns(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     _, examples = menagerie(verb, "--help").out.split("Examples")
-    commands = ("./menagerie ", "kubectl ")
+    commands = ("./menagerie ", ".menagerie/bin/kubectl ")
     assert [line for line in examples.splitlines() if line.strip() and not line.strip().startswith(commands)] == []
 
 

@@ -35,10 +35,10 @@ _PARENT = """
 import subprocess, sys
 from cli import running
 from operations import build
-def up(cluster, steps):
+def up(cluster, steps, selection):
     with steps.step("cloud side"):
         subprocess.Popen([sys.executable, "-c", sys.argv[1], sys.argv[2]]).wait()
-build.up, build.refuse = up, lambda cluster: None
+build.up, build.refuse = up, lambda cluster, selection: None
 sys.exit(running.run(["up", "lab", "--yes"]))
 """
 

@@ -10,7 +10,7 @@ from cluster.artefacts import catalogue
 from cluster.load import load_cluster
 from cluster.outputs import ArtefactOutput, ClusterOutputs, SshOutput
 from cluster.spec import Cluster
-from inventories.build import Inventory, JoinMaterial, build
+from inventories.build import Inventory, build
 from inventories.variables import declared, read_variables
 
 ROOT = Path(__file__).parents[2]
@@ -45,14 +45,9 @@ def outputs() -> ClusterOutputs:
 
 
 @pytest.fixture(scope="session")
-def join() -> JoinMaterial:
-    return JoinMaterial(TOKEN, ENDPOINT)
-
-
-@pytest.fixture(scope="session")
-def lab_inventory(lab: Cluster, outputs: ClusterOutputs, join: JoinMaterial, known: set[str]) -> Inventory:
+def lab_inventory(lab: Cluster, outputs: ClusterOutputs, known: set[str]) -> Inventory:
     groups = build(lab, outputs).groups
-    return build(lab, outputs, join, read_variables(LAB, groups, known))
+    return build(lab, outputs, TOKEN, read_variables(LAB, groups, known))
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from cluster.spec import Cluster
-from inventories.build import JoinMaterial, build, group_name
+from inventories.build import build, group_name, layout
+from tests.inventories.conftest import TOKEN
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lab" / "inventory.json"
 
@@ -34,9 +35,9 @@ def test_a_host_is_told_nothing_but_its_own_address(lab_inventory):
         assert len(set(values.values())) == 1, host
 
 
-def test_a_further_host_changes_no_entry_of_the_others(lab, outputs, join):
+def test_a_further_host_changes_no_entry_of_the_others(lab, outputs):
     fewer = Cluster(spec=lab.spec, hosts={"workers": lab.hosts["workers"][:2]})
-    few, all_hosts = build(fewer, outputs, join).data["all"], build(lab, outputs, join).data["all"]
+    few, all_hosts = build(fewer, outputs, TOKEN).data["all"], build(lab, outputs, TOKEN).data["all"]
     assert few["vars"] == all_hosts["vars"]
     assert few["hosts"].items() <= all_hosts["hosts"].items()
 
@@ -54,22 +55,23 @@ def test_group_names_are_python_identifiers():
     assert group_name("rack", "sjc-1", "r1").isidentifier()
 
 
-def test_without_join_material_the_inventory_holds_no_token(lab, outputs):
+def test_a_run_that_joins_nobody_holds_no_token(lab, outputs):
     assert "kubelet_token" not in build(lab, outputs).data["all"]["vars"]
 
 
-def test_a_token_is_not_shown_by_repr(lab_inventory, join):
-    assert join.token not in repr(join) + repr(lab_inventory)
+def test_a_token_is_not_shown_by_repr(lab_inventory):
+    assert TOKEN not in repr(lab_inventory)
+    assert lab_inventory.data["all"]["vars"]["kubelet_token"] == TOKEN
 
 
-def test_join_material_of_another_cluster_is_refused(lab, outputs):
-    with pytest.raises(ValueError, match=r"10\.1\.1\.1:6443.*10\.77\.0\.10:6443"):
-        build(lab, outputs, JoinMaterial("a.b", "10.1.1.1:6443"))
+def test_hosts_and_groups_are_known_before_the_cluster_is_built(lab, outputs):
+    known, built = layout(lab), build(lab, outputs)
+    assert (known.hosts, known.groups) == (built.hosts, built.groups)
 
 
-def test_a_missing_checksum_names_the_file(lab, outputs):
+def test_a_missing_checksum_names_the_download(lab, outputs):
     without = outputs.model_copy(update={"artefacts": outputs.artefacts.model_copy(update={"sha256": {}})})
-    with pytest.raises(KeyError, match="no checksum known for"):
+    with pytest.raises(KeyError, match="the provider has no checksum for github.com"):
         build(lab, without)
 
 

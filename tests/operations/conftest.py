@@ -1,0 +1,89 @@
+"""A cluster's outputs, and an API that answers over plain HTTP what a test puts into it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput
+
+
+def hosts(kind: str, count: int, section: int) -> tuple[HostOutput, ...]:
+    return tuple(HostOutput(name=f"{kind}-{n}", address=f"10.77.0.{section}{n}") for n in range(1, count + 1))
+
+
+def outputs(load_balancer_status: str | None = None) -> ClusterOutputs:
+    return ClusterOutputs(
+        cluster="lab",
+        endpoint="10.77.0.10:6443",
+        konnectivity="10.77.0.10:8132",
+        ca_pem="",
+        api_servers=hosts("api", 2, 1),
+        etcds={
+            "main": EtcdOutput(members=hosts("etcd-main", 3, 2), client_port=2379, ca_pem="ca"),
+            "events": EtcdOutput(members=hosts("etcd-events", 3, 3), client_port=2379, ca_pem="ca"),
+        },
+        artefacts=ArtefactOutput(mirror=None, sha256={}, registry=None),
+        load_balancer_status=load_balancer_status,
+    )
+
+
+@dataclass
+class FakeAccess:
+    """What `operations.access.Access` offers, of an API without TLS."""
+
+    outputs: ClusterOutputs
+    url: str = ""
+    etcd_certificate: str = "certificate"
+    etcd_key: str = "key"
+
+    def api(self) -> client.ApiClient:
+        return client.ApiClient(client.Configuration(host=self.url))
+
+
+@dataclass
+class FakeServer:
+    """Answers GETs: path without its query -> text, or an object as JSON; nothing else. asked: the paths, in order."""
+
+    url: str = ""
+    answers: dict[str, Any] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    silent: threading.Event = field(default_factory=threading.Event)
+    """Set: requests are taken and not answered until it is cleared."""
+
+
+@pytest.fixture
+def server() -> Iterator[FakeServer]:
+    fake = FakeServer()
+    over = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            path = self.path.split("?")[0]
+            fake.asked.append(path)
+            if fake.silent.is_set():
+                over.wait()
+                return
+            answer = fake.answers.get(path)
+            self.send_response(404 if answer is None else 200)
+            self.end_headers()
+            self.wfile.write((answer if isinstance(answer, str) else json.dumps(answer)).encode())
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    listener = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    listener.daemon_threads = True
+    threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True).start()
+    fake.url = f"http://127.0.0.1:{listener.server_port}"
+    yield fake
+    over.set()
+    listener.shutdown()
+    listener.server_close()

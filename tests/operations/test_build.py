@@ -1,0 +1,99 @@
+"""What `up`, `preview` and `destroy` make of what their parts tell them; the parts are stood in for."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cluster.load import load_cluster
+from inventories.matching import NothingMatches
+from inventories.report import Failure, HostReport, RunReport
+from operations import build
+from operations.build import Selection, WorkersError
+from stacks.automation import StackError, StackLockedError, Summary
+
+ROOT = Path(__file__).parents[2]
+UNREACHABLE = RunReport(
+    {"worker-1": HostReport(0, 0, 0, 1, 0, 0.0)}, (Failure("worker-1", "base", "Gathers", "no route to host", True),)
+)
+
+
+class Quiet:
+    def __init__(self):
+        self.details = []
+
+    @contextmanager
+    def step(self, _):
+        yield
+
+    def detail(self, text):
+        self.details.append(text)
+
+
+@pytest.fixture(scope="module")
+def lab():
+    return load_cluster(ROOT / "inventories" / "lab" / "cluster.yaml")
+
+
+@pytest.fixture
+def stack(monkeypatch, tmp_path):
+    """The stack that is opened; a test gives it what the engine would do."""
+    opened = SimpleNamespace(preview=lambda **_: Summary({"same": 1}, 0.0), outputs=dict)
+    monkeypatch.setattr(build, "open_stack", lambda *_: opened)
+    monkeypatch.setattr(build, "has_stack", lambda _: True)
+    monkeypatch.setattr(build, "STATE", tmp_path)
+    return opened
+
+
+def raises(error):
+    def act(**_):
+        raise error
+
+    return act
+
+
+@pytest.mark.parametrize("selection", [Selection(limit="worker-9"), Selection(tags=("neighbors",))])
+def test_a_selection_that_matches_nothing_is_refused_before_anything_starts(lab, selection):
+    with pytest.raises(NothingMatches, match="INV-006"):
+        build.refuse(lab, selection)
+
+
+@pytest.mark.parametrize(
+    ("selection", "last"),
+    [
+        (Selection(), "add-ons"),
+        (Selection(limit="worker-1"), "nodes Ready"),
+        (Selection(tags=("base", "kubelet")), "nodes Ready"),
+        (Selection(tags=("neighbours",)), "workers"),
+    ],
+)
+def test_what_only_a_whole_cluster_comes_to_is_not_waited_for(selection, last):
+    assert selection.steps[-1] == last
+
+
+def test_a_preview_of_a_worker_that_can_not_be_reached_is_no_success(lab, stack, monkeypatch):
+    monkeypatch.setattr(build.Access, "from_stack", lambda *_: None)
+    monkeypatch.setattr(build, "_configure", lambda *_, check: UNREACHABLE)
+    with pytest.raises(WorkersError, match="no route to host") as raised:
+        build.preview(lab, Quiet())
+    assert raised.value.unreachable
+
+
+def test_a_lab_whose_state_can_not_be_read_is_taken_down_all_the_same(lab, stack, monkeypatch):
+    cleaned = []
+    stack.destroy = raises(StackError("incorrect passphrase"))
+    monkeypatch.setattr(build.lab, "clean", cleaned.append)
+    assert build.destroy(lab, Quiet()).changes == {}
+    assert len(cleaned) == 1
+
+
+def test_a_lab_on_which_another_run_works_is_left_alone(lab, stack, monkeypatch):
+    cleaned = []
+    stack.destroy = raises(StackLockedError("process 7"))
+    monkeypatch.setattr(build.lab, "clean", cleaned.append)
+    with pytest.raises(StackLockedError):
+        build.destroy(lab, Quiet())
+    assert cleaned == []

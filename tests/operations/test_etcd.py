@@ -1,0 +1,70 @@
+"""What is made of etcdctl's answers, with a program that stands for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from operations import etcd
+from operations.etcd import EtcdClient, EtcdError
+from tests.operations.conftest import FakeAccess, outputs
+
+MAIN = "https://10.77.0.21:2379,https://10.77.0.22:2379,https://10.77.0.23:2379"
+
+
+@pytest.fixture
+def etcdctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], EtcdClient]:
+    """A client of etcd main whose etcdctl is a shell script; it finds its arguments in $*."""
+
+    def client(script: str) -> EtcdClient:
+        program = tmp_path / "etcdctl"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setattr(etcd, "ensure", lambda names: dict.fromkeys(names, program))
+        return EtcdClient(FakeAccess(outputs()), "main")  # type: ignore[arg-type]
+
+    return client
+
+
+def test_each_member_has_its_own_ailment(etcdctl: Callable[[str], EtcdClient]) -> None:
+    answer = (
+        '[{"endpoint":"https://10.77.0.22:2379","health":true,"took":"3ms"},'
+        '{"endpoint":"https://10.77.0.21:2379","health":false,"took":"3s","error":"context deadline exceeded"}]'
+    )
+    ailments = etcdctl(f"echo '{answer}'; echo 'Error: unhealthy cluster' >&2; exit 1").ailments()
+    assert ailments == {
+        "etcd-main-1": "context deadline exceeded",
+        "etcd-main-2": "",
+        "etcd-main-3": "Error: unhealthy cluster",
+    }
+
+
+def test_a_member_that_nothing_is_said_of_is_ailing(etcdctl: Callable[[str], EtcdClient]) -> None:
+    ailments = etcdctl("exit 0").ailments()
+    assert list(ailments) == ["etcd-main-1", "etcd-main-2", "etcd-main-3"]
+    assert all(ailments.values())
+
+
+def test_a_question_goes_to_all_members_so_that_a_dead_one_is_no_obstacle(
+    etcdctl: Callable[[str], EtcdClient],
+) -> None:
+    client = etcdctl(f"""case "$*" in *"--endpoints={MAIN} "*) echo '"Count" : 7';; esac""")
+    assert client.count("/registry/events/") == 7
+
+
+def test_the_value_of_a_key_is_its_bytes_and_nothing_is_no_value(etcdctl: Callable[[str], EtcdClient]) -> None:
+    assert etcdctl("""echo '{"kvs":[{"value":"azhzOg=="}]}'""").read("/a") == b"k8s:"
+    assert etcdctl("echo '{}'").read("/a") == b""
+
+
+def test_an_error_names_the_etcd_and_says_what_etcdctl_says(etcdctl: Callable[[str], EtcdClient]) -> None:
+    with pytest.raises(EtcdError, match="etcd main: Error: context deadline exceeded"):
+        etcdctl("echo 'Error: context deadline exceeded' >&2; exit 1").count("/")
+
+
+def test_an_etcdctl_that_hangs_is_ended(etcdctl: Callable[[str], EtcdClient], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(etcd, "TIMEOUT_S", 0.1)
+    with pytest.raises(EtcdError, match="etcd main: no answer within"):
+        etcdctl("exec sleep 60").ailments()

@@ -1,0 +1,195 @@
+"""What proofs do to machines and demand of them, with machines that only remember."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from cluster.spec import Cluster, ClusterSpec
+from operations.verify import everyday, faults
+from operations.verify.proof import Context, FailedProofError, Traffic
+from operations.verify.workload import Pod
+from tests.operations.conftest import FakeAccess, outputs
+
+EVENTS = ["etcd-events-1", "etcd-events-2", "etcd-events-3"]
+
+
+@dataclass
+class FakeMachines:
+    """See `operations.verify.proof.Machines`. interrupted: the host at which somebody presses Ctrl-C."""
+
+    interrupted: str = ""
+    reached: Callable[[str, str], bool] = lambda host, address: address.startswith("10.77.")
+    done: list[str] = field(default_factory=list)
+
+    def _do(self, what: str, host: str) -> None:
+        self.done.append(f"{what} {host}")
+        if host == self.interrupted and what in ("kill", "stop"):
+            raise KeyboardInterrupt
+
+    def kill(self, host: str) -> None:
+        self._do("kill", host)
+
+    def stop_unit(self, host: str, unit: str, at_most_s: int) -> None:
+        assert (unit, at_most_s > 0) == ("etcd-events.service", True)
+        self._do("stop", host)
+
+    def start_unit(self, host: str, unit: str) -> None:
+        self._do("start", host)
+
+    def reaches(self, host: str, address: str) -> bool:
+        return self.reached(host, address)
+
+    def traffic(self, host: str, while_doing: Callable[[], None]) -> Traffic:
+        raise NotImplementedError
+
+    def repair(self) -> None:
+        self.done.append("up")
+
+
+class FakeWorkload:
+    """Pods that answer as they should."""
+
+    namespace, word = "menagerie-verify-x", "word"
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.core = self
+        names = [host.name for _, host in cluster.host_list()]
+        self._pods = {name: Pod(f"probe-{name}", name, f"10.200.{n}.2") for n, name in enumerate(names)}
+
+    def pods(self) -> dict[str, Pod]:
+        return self._pods
+
+    def run(self, _pod: Pod, *argv: str) -> str:
+        return argv[-1]
+
+    def read_namespaced_pod_log(self, *_: object, **__: object) -> str:
+        return "started word"
+
+
+@pytest.fixture
+def machines() -> FakeMachines:
+    return FakeMachines()
+
+
+@pytest.fixture
+def context(lab: Cluster, machines: FakeMachines, monkeypatch: pytest.MonkeyPatch) -> Context:
+    """A cluster whose writes go through, whose API servers are up, and whose stopped etcd is down."""
+    monkeypatch.setattr(faults, "_write", lambda workload, seconds: "written")
+    monkeypatch.setattr(faults, "not_well", lambda cluster, access: "")
+    answer(monkeypatch, {"api-1": "UP", "api-2": "UP"}, dict.fromkeys(EVENTS, "context deadline exceeded"))
+    workload: Any = FakeWorkload(lab)
+    access: Any = FakeAccess(outputs())
+    return Context(lab, access, access.api(), lambda: workload, machines, lambda _: None)
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, states: dict[str, str], ailments: dict[str, str]) -> None:
+    """What load balancer and etcd say while the etcd is stopped."""
+
+    class Etcd:
+        def __init__(self, _: object, role: str) -> None:
+            assert role == "events"
+
+        def ailments(self) -> dict[str, str]:
+            return ailments
+
+    monkeypatch.setattr(faults, "balancer_states", lambda _: states)
+    monkeypatch.setattr(faults, "EtcdClient", Etcd)
+
+
+def test_every_member_of_the_events_etcd_is_stopped_and_started_again(context: Context, machines: FakeMachines) -> None:
+    assert "2 of 2 backends up" in faults.a_dead_events_etcd_leaves_the_api_serving(context)
+    assert machines.done == [*(f"stop {host}" for host in EVENTS), *(f"start {host}" for host in EVENTS)]
+
+
+@pytest.mark.parametrize("host", EVENTS)
+def test_members_are_started_again_when_somebody_interrupts_while_they_are_being_stopped(
+    context: Context, machines: FakeMachines, host: str
+) -> None:
+    machines.interrupted = host
+    with pytest.raises(KeyboardInterrupt):
+        faults.a_dead_events_etcd_leaves_the_api_serving(context)
+    assert machines.done[-3:] == [f"start {host}" for host in EVENTS]
+
+
+@pytest.mark.parametrize("state", ["DOWN", "absent"])
+def test_an_api_server_that_is_taken_out_with_the_events_etcd_fails_the_proof(
+    context: Context, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    answer(monkeypatch, {"api-1": "UP", "api-2": state}, dict.fromkeys(EVENTS, "gone"))
+    with pytest.raises(FailedProofError, match="1 of 2 backends up"):
+        faults.a_dead_events_etcd_leaves_the_api_serving(context)
+
+
+def test_an_events_etcd_that_still_answers_proves_nothing(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer(monkeypatch, {"api-1": "UP", "api-2": "UP"}, {**dict.fromkeys(EVENTS, "gone"), "etcd-events-2": ""})
+    with pytest.raises(FailedProofError, match="these answered: .*etcd-events-2"):
+        faults.a_dead_events_etcd_leaves_the_api_serving(context)
+
+
+def test_a_killed_host_is_repaired_also_after_an_interrupt(context: Context, machines: FakeMachines) -> None:
+    machines.interrupted = "api-1"
+    with pytest.raises(KeyboardInterrupt):
+        faults.writes_go_on_without_an_api_server(context)
+    assert machines.done == ["kill api-1", "up"]
+
+
+def test_nothing_is_broken_when_the_pods_can_not_be_started(context: Context, machines: FakeMachines) -> None:
+    def start() -> Any:
+        raise LookupError("no API")
+
+    unstarted = Context(context.cluster, context.access, context.api, start, machines, context.report)
+    for proof in faults.PROOFS:
+        with pytest.raises(LookupError, match="no API"):
+            proof.run(unstarted)
+    assert machines.done == []
+
+
+def test_api_servers_reach_an_etcd_and_no_worker_and_all_of_them_are_asked(context: Context) -> None:
+    assert "api-1, api-2 reach none" in everyday.logs_and_exec_work_without_a_route(context)
+
+
+@pytest.mark.parametrize(
+    ("reached", "told"),
+    [
+        (lambda host, address: False, "api-1 does not reach 10.77.0.21, of etcd main"),
+        (lambda host, address: host == "api-1" and address == "10.77.0.21", "api-2 does not reach 10.77.0.21"),
+        (lambda host, address: address == "10.77.0.21" or host == "api-2", "api-2 reaches 10.78.1."),
+        (lambda host, address: address in ("10.77.0.21", "10.200.2.2"), "api-1 reaches 10.200.2.2"),
+    ],
+)
+def test_a_ping_that_never_answers_or_an_api_server_with_a_route_fails_the_proof(
+    context: Context, machines: FakeMachines, reached: Callable[[str, str], bool], told: str
+) -> None:
+    machines.reached = reached
+    with pytest.raises(FailedProofError, match=told):
+        everyday.logs_and_exec_work_without_a_route(context)
+
+
+def at_two_sites(lab: Cluster, racks: tuple[str, str, str]) -> Cluster:
+    """The lab's workers, the last of them at a second site."""
+    site, pool = lab.spec.sites["onprem"], lab.spec.pools["workers"]
+    spec: ClusterSpec = lab.spec.model_copy(
+        update={
+            "sites": {"onprem": site, "other": site},
+            "pools": {"workers": pool, "others": pool.model_copy(update={"site": "other"})},
+        }
+    )
+    hosts = [host.model_copy(update={"rack": rack}) for (_, host), rack in zip(lab.host_list(), racks, strict=True)]
+    return Cluster(spec=spec, hosts={"workers": tuple(hosts[:2]), "others": tuple(hosts[2:])})
+
+
+def test_racks_of_the_same_name_at_two_sites_are_two_segments(lab: Cluster) -> None:
+    assert everyday.three_hosts(lab) == ("worker-1", "worker-2", "worker-3")
+    assert everyday.three_hosts(at_two_sites(lab, ("r1", "r1", "r1"))) == ("worker-1", "worker-2", "worker-3")
+    with pytest.raises(FailedProofError, match="needs two hosts in one rack"):
+        everyday.three_hosts(at_two_sites(lab, ("r1", "r2", "r1")))
+
+
+def test_without_a_second_segment_there_are_no_three_hosts(lab: Cluster) -> None:
+    together = [host.model_copy(update={"rack": "r1"}) for _, host in lab.host_list()]
+    with pytest.raises(FailedProofError, match="one in another"):
+        everyday.three_hosts(Cluster(spec=lab.spec, hosts={"workers": tuple(together)}))
