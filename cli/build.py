@@ -7,12 +7,10 @@ import sys
 from rich.text import Text
 
 from cli.exits import NotConfirmedError
-from cli.look import print_status
 from cli.output import Steps, console, errors, print_json
 from cluster.spec import Cluster
 from operations import build
 from operations.build import Built, Selection
-from operations.status import read_status
 
 
 def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> None:
@@ -24,6 +22,10 @@ def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> N
     steps = Steps(selection.steps, quiet=as_json)
     built = build.up(cluster, steps, selection)
     assert built.access is not None
+    # As in `build.up`: not in memory beside the engine.
+    from cli.look import print_status
+    from operations.status import read_status
+
     status = read_status(cluster, built.access)
     if as_json:
         print_json({**built.to_json(), "seconds": steps.seconds, "status": status.to_json()})

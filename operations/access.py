@@ -11,13 +11,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kubernetes import client
 from ruamel.yaml import YAML
 
 from cluster.outputs import ClusterOutputs
 from operations.secret_file import SecretFile, secret_files
+
+if TYPE_CHECKING:
+    from kubernetes import client
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".menagerie"
@@ -81,6 +83,8 @@ class Access:
 
     def api(self) -> client.ApiClient:
         """A client of the cluster's API. One per thread."""
+        from kubernetes import client  # 40 MB of models, which would else be held beside the engine
+
         ca, certificate, key = (str(file.path) for file in self._files)
         configuration = client.Configuration(host=f"https://{self.outputs.endpoint}")
         configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file = ca, certificate, key

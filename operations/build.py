@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cluster.spec import Cluster
 from inventories.build import Inventory, Variables, build, layout
@@ -17,11 +17,11 @@ from inventories.variables import declared, read_variables, roles
 from operations import lab
 from operations.access import ROOT, STATE, Access, NotBuiltError, forget_runtime
 from operations.stack import has_stack, open_stack, refuse_cloud
-from operations.status import not_well
-from operations.tokens import join_token
-from operations.waiting import Report, api_missing, nodes_missing, wait_until
 from stacks.automation import StackError, StackLockedError, Summary
 from stacks.events import describe
+
+if TYPE_CHECKING:
+    from operations.waiting import Report
 
 API_TIMEOUT_S = 180
 NODES_TIMEOUT_S = 180
@@ -116,6 +116,15 @@ def up(cluster: Cluster, steps: Steps, selection: Selection = Selection()) -> Bu
         stack = open_stack(cluster, steps.detail)
         summary, outputs = stack.up(on_event=describe(steps.detail))
         access = Access.from_stack(cluster.name, outputs)
+    return Built(summary, _bring_up_workers(cluster, access, steps, selection), access)
+
+
+def _bring_up_workers(cluster: Cluster, access: Access, steps: Steps, selection: Selection) -> RunReport:
+    # What works on the API is not in memory beside the engine; see `Access.api`.
+    from operations.status import not_well
+    from operations.tokens import join_token
+    from operations.waiting import api_missing, nodes_missing, wait_until
+
     api = access.api()
     with steps.step(STEPS[2]):
         wait_until(lambda: api_missing(api), API_TIMEOUT_S, steps.detail)
@@ -130,11 +139,11 @@ def up(cluster: Cluster, steps: Steps, selection: Selection = Selection()) -> Bu
     if STEPS[5] in selection.steps:
         with steps.step(STEPS[5]):
             wait_until(lambda: not_well(cluster, access), NODES_TIMEOUT_S, steps.detail)
-    return Built(summary, workers, access)
+    return workers
 
 
 def preview(cluster: Cluster, steps: Steps, selection: Selection = Selection()) -> Built:
-    """What `up` would change, with the differences of files on workers. Workers are looked at only where there are some to look at."""
+    """What `up` would change, with the differences of files on workers, where there are some to look at."""
     with steps.step(PREVIEW_STEPS[0]):
         stack = open_stack(cluster, steps.detail)
         summary = stack.preview(on_event=describe(steps.detail))

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from cluster.spec import Cluster
 from lab import clean as lab_clean
@@ -17,7 +18,9 @@ from lab.prepare import prepare as prepare_lab
 from operations.access import ROOT
 from operations.stack import installed_pulumi
 from operations.verify.proof import Machines, Traffic
-from operations.waiting import Report
+
+if TYPE_CHECKING:
+    from operations.waiting import Report
 
 
 def refuse_without_rights() -> None:

@@ -200,3 +200,8 @@ def test_no_file_names_the_host_of_a_package_registry() -> None:
     wrong = [str(path.relative_to(ROOT)) for path in files if digests & set(host_digests(path.read_bytes()))]
     assert files
     assert wrong == []
+
+
+def test_the_kubernetes_client_is_not_held_in_memory_beside_the_engine() -> None:
+    program = "import sys, cli.build; sys.exit('kubernetes' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0

@@ -24,7 +24,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
-from typing import Any, BinaryIO, Callable
+from typing import Any, Callable
 
 CONFIG = Path("/var/lib/menagerie/boot.json")
 SECRET = "/usr/local/sbin/menagerie-secret"
@@ -147,21 +147,24 @@ def fetch(url: str, sha256: str, to: Path) -> None:
 
 
 def unpack(archive: Path, members: list[list[str]], mode: int, url: str) -> None:
-    """Take `members` ([path in the archive, path on the host]) out of a tar archive."""
-    with tarfile.open(str(archive)) as tar:
-        for name, target in members:
-            try:
-                data: BinaryIO | None = tar.extractfile(name)  # type: ignore[assignment]
-            except KeyError:
-                data = None
+    """Take `members` ([path in the archive, path on the host]) out of a tar archive, which is read once."""
+    wanted = dict(members)
+    with tarfile.open(str(archive), "r|*") as tar:
+        for item in tar:
+            if not wanted:
+                break
+            data = tar.extractfile(item) if item.name in wanted and item.isreg() else None
             if data is None:
-                raise Failure(f"{url}: the archive holds no file {name}")
+                continue
+            target = wanted.pop(item.name)
             new = Path(target + ".new")
             new.parent.mkdir(parents=True, exist_ok=True)
             with new.open("wb") as out:
                 shutil.copyfileobj(data, out, CHUNK)
             new.chmod(mode)
             new.replace(target)
+    if wanted:
+        raise Failure(f"{url}: the archive holds no file {', '.join(wanted)}")
 
 
 def download(item: dict[str, Any], state: Path) -> None:

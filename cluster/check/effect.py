@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where, show
+from cluster.spec import Cloud
 
 _BACKUP = ("nobody takes snapshots", "leave it out, and take them with etcdctl snapshot save")
 _DISK_SIZE = ("members' disks have no limit", "leave it out, and keep twice the quota free for each member")
@@ -28,6 +29,11 @@ def without_effect(subject: Subject) -> Iterator[Finding]:
         if _written(subject.spec, where):
             message = f"nothing acts on {show(where)} yet: {instead}"
             yield Finding(where, message, until_then, severity="warning")
+    if subject.spec.control_plane.cloud is Cloud.LAB:
+        for name, pool in subject.spec.pools.items():
+            if pool.site is None:
+                message = f"nothing makes the workers of pools.{name} yet: a lab has machines at sites only"
+                yield Finding(("pools", name), message, "give the pool a site and a hosts file", severity="warning")
 
 
 def _written(model: BaseModel, where: Where) -> bool:

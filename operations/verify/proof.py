@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Protocol
-
-from kubernetes import client
+from typing import TYPE_CHECKING, Protocol
 
 from cluster.spec import Cluster
 from operations.access import Access
-from operations.verify.workload import Workload
-from operations.waiting import Report
+
+if TYPE_CHECKING:
+    from kubernetes import client
+
+    from operations.verify.workload import Workload
+    from operations.waiting import Report
 
 
 class FailedProofError(Exception):

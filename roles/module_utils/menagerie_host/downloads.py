@@ -15,6 +15,7 @@ import urllib.request
 from typing import IO, Any
 
 from ansible.module_utils.menagerie_host import Refused
+from ansible.module_utils.menagerie_host.files import replacing
 
 CHUNK = 1 << 20
 
@@ -51,22 +52,12 @@ def download_patiently(program: dict[str, Any], into: IO[bytes], attempts: int, 
 
 
 def install_stream(stream: IO[bytes], path: str, mode: int) -> str:
-    """Copy beside `path`, then rename: a running program keeps its old file. Returns the SHA-256."""
-    os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
-    handle, partial = tempfile.mkstemp(prefix=".menagerie-", dir=os.path.dirname(path))
+    """Put a program in place; returns its SHA-256."""
     digest = hashlib.sha256()
-    try:
-        with os.fdopen(handle, "wb") as out:
-            while chunk := stream.read(CHUNK):
-                digest.update(chunk)
-                out.write(chunk)
-            os.fchmod(out.fileno(), mode)
-            out.flush()
-            os.fsync(out.fileno())
-        os.rename(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise
+    with replacing(path, mode) as out:
+        while chunk := stream.read(CHUNK):
+            digest.update(chunk)
+            out.write(chunk)
     return digest.hexdigest()
 
 
@@ -76,6 +67,8 @@ def unpack(program: dict[str, Any], archive: IO[bytes]) -> dict[str, Any]:
     entries = {}
     with tarfile.open(fileobj=archive, mode="r:*") as tar:
         for item in tar:
+            if not wanted:
+                break
             path = wanted.pop(item.name.removeprefix("./"), None)
             stream = tar.extractfile(item) if path and item.isreg() else None
             if path and stream:
@@ -88,16 +81,18 @@ def unpack(program: dict[str, Any], archive: IO[bytes]) -> dict[str, Any]:
 
 def fetch(program: dict[str, Any], attempts: int, timeout: int) -> dict[str, Any]:
     """Put one program in place. Returns path -> SHA-256 of its download (`source`) and of the file."""
-    folder = os.path.dirname(next(iter((program["members"] or {}).values()), program["path"]))
+    members, mode = program["members"] or {}, int(program["mode"], 8)
+    folder = os.path.dirname(next(iter(members.values()), program["path"]))
     os.makedirs(folder, mode=0o755, exist_ok=True)
     try:
-        with tempfile.TemporaryFile(dir=folder) as partial:
-            download_patiently(program, partial, attempts, timeout)
-            partial.seek(0)
-            if program["members"]:
-                return unpack(program, partial)
-            digest = install_stream(partial, program["path"], int(program["mode"], 8))
-            return {program["path"]: {"source": program["sha256"], "sha256": digest}}
+        if members:
+            with tempfile.TemporaryFile(dir=folder) as archive:
+                download_patiently(program, archive, attempts, timeout)
+                archive.seek(0)
+                return unpack(program, archive)
+        with replacing(program["path"], mode) as out:
+            download_patiently(program, out, attempts, timeout)
+        return {program["path"]: {"source": program["sha256"], "sha256": program["sha256"]}}
     except (OSError, tarfile.TarError) as error:
         free = shutil.disk_usage(folder).free // 2**20
         raise Refused(f"{program['url']} can't be put into {folder} ({free} MiB free): {error}") from None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import grp
 import os
 import pwd
 import re
 import tempfile
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import IO, Any, NamedTuple
 
 from ansible.module_utils.menagerie_host import Refused
 
@@ -88,15 +90,24 @@ def apply(pending: list[Change]) -> None:
 
 
 def place(path: str, state: FileState) -> None:
-    """Write beside `path` and rename: a reader, or a power cut, sees the old file or the new one."""
+    with replacing(path, state.mode) as stream:
+        stream.write(state.content or b"")
+        os.fchown(stream.fileno(), state.uid, state.gid)
+
+
+@contextlib.contextmanager
+def replacing(path: str, mode: int) -> Iterator[IO[bytes]]:
+    """A file to write that takes the place of `path` at the end of the block.
+
+    A reader, or a power cut, sees the old file or the new one; a program that runs keeps its old file.
+    """
     folder = os.path.dirname(path)
     os.makedirs(folder, mode=0o755, exist_ok=True)
     handle, partial = tempfile.mkstemp(prefix=".menagerie-", dir=folder)
     try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(state.content or b"")
-            os.fchown(stream.fileno(), state.uid, state.gid)
-            os.fchmod(stream.fileno(), state.mode)
+        with os.fdopen(handle, "w+b") as stream:
+            yield stream
+            os.fchmod(stream.fileno(), mode)
             stream.flush()
             os.fsync(stream.fileno())
         os.rename(partial, path)
