@@ -6,10 +6,9 @@ base of all nodes; a role may patch it for one host.
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
-from ruamel.yaml import YAML
+import yaml
 
 from cluster.spec import Cluster
 from cluster.tls import CIPHER_SUITES
@@ -25,17 +24,13 @@ API_VERSION = "kubeadm.k8s.io/v1beta4"
 
 def render(cluster: Cluster, plan: AddressPlan) -> str:
     """kubeadm's configuration file, one YAML document for each kind."""
-    yaml = YAML(typ="safe")
-    yaml.default_flow_style = False
-    stream = io.StringIO()
     documents = (
         init_configuration(),
         cluster_configuration(cluster, plan),
         kubelet_configuration(cluster, plan),
         kube_proxy_configuration(cluster),
     )
-    yaml.dump_all(documents, stream)
-    return stream.getvalue()
+    return yaml.safe_dump_all(documents, width=120)
 
 
 def init_configuration() -> dict[str, Any]:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ruamel.yaml import YAML
+import yaml
 
 from cluster.outputs import ClusterOutputs
 from operations.secret_file import SecretFile, secret_files
@@ -101,7 +101,7 @@ class Access:
         temporary = path.with_suffix(".new")
         temporary.touch(mode=0o600)
         with temporary.open("w") as file:
-            YAML().dump(self.kubeconfig(), file)
+            yaml.safe_dump(self.kubeconfig(), file)
         temporary.replace(path)
         return path
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 from cluster.spec import Cluster, ClusterSpec, HostsFile
 
@@ -26,9 +26,8 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 def build() -> Callable[..., Cluster]:
     """build({"etcd": {"main": {"members": 5}}}): the lab with these fields changed. Mappings are
     merged, everything else is replaced, and None takes a field away."""
-    read = YAML(typ="safe")
-    spec = read.load(LAB / "cluster.yaml")
-    hosts = HostsFile.model_validate(read.load(LAB / "hosts.yaml")).hosts
+    spec = yaml.safe_load((LAB / "cluster.yaml").read_text())
+    hosts = HostsFile.model_validate(yaml.safe_load((LAB / "hosts.yaml").read_text())).hosts
 
     def built(changes: Mapping[str, Any] | None = None, hosts_by_pool: Mapping[str, Any] | None = None) -> Cluster:
         chosen = {"workers": hosts} if hosts_by_pool is None else dict(hosts_by_pool)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 from cluster.files import HostConfig
 from cluster.tls import CIPHER_SUITES
@@ -55,7 +55,7 @@ class Rendered:
         return [self.flags(config.start[0].removesuffix(".service"), config) for config in self.etcds.values()]
 
     def document(self, path: str, kind: str) -> dict[str, Any]:
-        documents = YAML(typ="safe").load_all(self.text(f"/etc/kubernetes/menagerie/{path}"))
+        documents = yaml.safe_load_all(self.text(f"/etc/kubernetes/menagerie/{path}"))
         return next(document for document in documents if document["kind"] == kind)
 
     @property
@@ -88,7 +88,7 @@ def _kubeconfigs_by_root(r: Rendered) -> bool:
 def _first_provider(r: Rendered) -> bool:
     from stacks.pki import encryption_config
 
-    providers = YAML(typ="safe").load(encryption_config("00" * 32))["resources"][0]["providers"]
+    providers = yaml.safe_load(encryption_config("00" * 32))["resources"][0]["providers"]
     return next(iter(providers[0])) in {"aescbc", "kms", "secretbox"}
 
 

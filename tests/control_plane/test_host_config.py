@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 from cluster.artefacts import ArtefactSource
 from control_plane import flags, host_config, kubeadm, manifests, paths, units
@@ -19,7 +19,7 @@ PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
 def documents(cluster):
-    return {d["kind"]: d for d in YAML(typ="safe").load_all(kubeadm.render(cluster, plan(cluster)))}
+    return {d["kind"]: d for d in yaml.safe_load_all(kubeadm.render(cluster, plan(cluster)))}
 
 
 def test_the_files_of_an_api_server_host_are_what_was_reviewed(config):

@@ -41,6 +41,14 @@ def test_no_key_is_in_clear_in_the_state(lab: Run) -> None:
     assert not any("PRIVATE KEY" in text for text in texts)
 
 
+def test_no_command_leaves_a_key_in_a_file_of_this_machine(lab: Run) -> None:
+    since = state.folder("owner.json").stat().st_mtime
+    menagerie("status", "lab")
+    places = [*Path("/tmp").glob("*"), *Path("/dev/shm").rglob("*"), *Path("/run/menagerie").rglob("*")]
+    new = [path for path in places if path.is_file() and path.stat().st_mtime > since and path.name != "kubeconfig"]
+    assert [path for path in new if "PRIVATE KEY" in path.read_text(errors="replace")] == []
+
+
 def test_hosts_hold_their_own_keys_only(lab: Run) -> None:
     def keys(host: str) -> set[str]:
         found = hosts.run(host, ["sh", "-c", "grep -rl 'PRIVATE KEY' /etc /var/lib/kubelet/pki 2>/dev/null"])

@@ -6,7 +6,7 @@ import json
 import random
 
 import pytest
-from ruamel.yaml import YAML
+import yaml
 
 from cluster.artefacts import Artefact, ArtefactSource
 from cluster.files import Download, HostConfig, HostFile, SecretRef
@@ -37,7 +37,7 @@ CONFIG = HostConfig(
 
 def opened(text):
     """path -> (permissions, content) of the files in user data."""
-    files = YAML(typ="safe").load(text)["write_files"]
+    files = yaml.safe_load(text)["write_files"]
     assert {file["encoding"] for file in files} == {"gz+b64"}
     return {f["path"]: (f["permissions"], gzip.decompress(base64.b64decode(f["content"])).decode()) for f in files}
 
@@ -49,20 +49,20 @@ def test_equal_input_gives_equal_bytes():
 def test_user_data_is_a_cloud_config_that_starts_the_boot_without_waiting_for_it():
     text = render(CONFIG, SOURCE, STORE)
     assert text.startswith("#cloud-config\n")
-    assert YAML(typ="safe").load(text)["runcmd"] == [
+    assert yaml.safe_load(text)["runcmd"] == [
         ["systemctl", "daemon-reload"],
         ["systemctl", "enable", "--now", "--no-block", "menagerie-boot.service"],
     ]
 
 
 def test_a_name_is_set_where_one_is_given_and_else_left_to_the_cloud():
-    named, unnamed = (YAML(typ="safe").load(render(CONFIG, SOURCE, STORE, name)) for name in ("etcd-main-1", None))
+    named, unnamed = (yaml.safe_load(render(CONFIG, SOURCE, STORE, name)) for name in ("etcd-main-1", None))
     assert named["hostname"] == "etcd-main-1"
     assert "hostname" not in unnamed
 
 
 def test_nobody_gets_an_account():
-    loaded = YAML(typ="safe").load(render(CONFIG, SOURCE, STORE))
+    loaded = yaml.safe_load(render(CONFIG, SOURCE, STORE))
     assert (loaded["users"], loaded["ssh_pwauth"]) == ([], False)
 
 
