@@ -21,9 +21,15 @@ def before() -> dict[str, set[str]]:
 
 
 @pytest.fixture(scope="session")
-def lab(before: dict[str, set[str]]) -> Iterator[Run]:
-    """The result of the `up` that brought the lab up, after two that were killed half way."""
-    for seconds in (6, 20):
-        killed_up("lab", seconds)
+def interrupted(before: dict[str, set[str]]) -> Run:
+    """An `up` from nothing that was interrupted half way, as by Ctrl-C, after one that was killed."""
+    killed_up("lab", 6)
+    return menagerie("up", "lab", "--yes", interrupt_after_s=12)
+
+
+@pytest.fixture(scope="session")
+def lab(interrupted: Run) -> Iterator[Run]:
+    """The result of the `up` that brought the lab up, after some that were cut short."""
+    killed_up("lab", 20)
     yield menagerie("up", "lab", "--json")
     menagerie("destroy", "lab", "--yes")

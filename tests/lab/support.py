@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,17 +27,21 @@ class Run:
         return json.loads(self.out)
 
 
-def menagerie(*arguments: str, timeout_s: float = 900) -> Run:
-    """Run the command as a user does, without a terminal."""
-    done = subprocess.run(
+def menagerie(*arguments: str, timeout_s: float = 900, interrupt_after_s: float | None = None) -> Run:
+    """Run the command as a user does, without a terminal; interrupt it where a moment for it is given."""
+    with subprocess.Popen(
         [MENAGERIE, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=timeout_s,
         stdin=subprocess.DEVNULL,
-    )
-    return Run(done.returncode, done.stdout, done.stderr)
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        if interrupt_after_s is not None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(interrupt_after_s)
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=timeout_s)
+    return Run(process.returncode, out, err)
 
 
 def traces() -> dict[str, set[str]]:

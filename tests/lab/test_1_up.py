@@ -17,6 +17,12 @@ from tests.lab.support import ROOT, Run, menagerie
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 
+def test_an_interrupted_up_ends_by_itself_and_says_how_to_go_on(interrupted: Run) -> None:
+    assert interrupted.code == 130, interrupted.err
+    assert "run the same command again and it goes on" in interrupted.err
+    assert "Traceback" not in interrupted.err
+
+
 def test_an_up_that_was_killed_twice_converges_to_a_cluster_that_is_well(lab: Run) -> None:
     assert lab.code == 0, lab.err
     assert lab.json["status"]["ok"], lab.json["status"]
