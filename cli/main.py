@@ -158,7 +158,7 @@ def preview(
     epilog=_examples(
         ("up lab", "says what it will build, asks"),
         ("up lab --yes", "asks nothing, for scripts"),
-        ("up lab --limit rack_floor_r1", "only the workers of a rack"),
+        ("up lab --limit rack_onprem_r1", "only the workers of a rack"),
         ("up lab --tags neighbours", "only one role of workers"),
         ("up lab --json > up.json", "for a machine; asks nothing"),
     )
