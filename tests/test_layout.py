@@ -17,7 +17,7 @@ from tools import lock, manifest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PURE = ("network", "etcd", "control_plane", "userdata")
+PURE = ("network", "etcd", "control_plane", "flows", "userdata")
 
 # Package -> the packages that it may import.
 PACKAGES: dict[str, set[str]] = {
@@ -26,17 +26,19 @@ PACKAGES: dict[str, set[str]] = {
     "network": {"cluster"},
     "etcd": {"cluster", "network"},
     "control_plane": {"cluster", "network", "etcd"},
+    "flows": {"cluster", "network", "etcd", "control_plane"},
     "userdata": {"cluster"},
+    "simcloud": {"cluster"},
     "lab": {"cluster", "network", "tools"},
     "inventories": {"cluster", "network", "etcd"},
-    "stacks": {"cluster", "network", "etcd", "control_plane", "userdata", "lab"},
-    "operations": {"cluster", "network", "etcd", "control_plane", "userdata", "lab", "inventories", "stacks", "tools"},
+    "stacks": {"cluster", "network", "etcd", "control_plane", "flows", "userdata", "lab"},
 }
+PACKAGES["operations"] = set(PACKAGES)
 PACKAGES["cli"] = set(PACKAGES)
 PACKAGES["bench"] = set(PACKAGES) - {"cli"}
 
 # A package from outside -> the only ones of ours that may import it.
-GUARDED = {"pulumi": {"stacks"}, "ansible_runner": {"inventories"}}
+GUARDED = {"pulumi": {"simcloud", "stacks"}, "ansible_runner": {"inventories"}}
 
 # Programs that are copied to hosts: they have the host's Python and nothing else.
 ON_HOSTS = [

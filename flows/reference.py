@@ -1,0 +1,56 @@
+"""docs/flows.md."""
+
+from __future__ import annotations
+
+from flows.flow import Protocol, Role, Table, into, roles
+
+_HEAD = """\
+# Flows
+
+Who opens connections to whom, on which port, and why. Security groups, firewalls and nftables are to come from this
+one table, `flows/table.py`, and from nothing beside it; `flows(cluster)` is what one cluster needs of it. Written here
+by `make golden`: a cluster with both etcds on hosts of their own, workers in the region and at a site, and VXLAN with
+direct routing, with the default ports.
+
+- A connection's answers belong to it. What has no row is closed.
+- A role stands for the addresses on the wire. What pods send beyond their own range carries the address of their
+  worker, so their way to the API is a row of the worker.
+- With `etcd.events.hosts: main`, the rows of etcd events are rows of the hosts of main.
+- Without `direct_routing`, nothing reaches a pod but inside VXLAN. With `host-gw` there is no VXLAN.
+- Where a load balancer keeps its clients' addresses, a rule for API servers names who may reach the load balancer,
+  beside the load balancer and its probes.
+- What workloads ask of the world (data sets, package sites) is the operator's choice, and none of these rows.
+"""
+
+_CLOSED = """\
+
+## Closed on purpose
+
+- **API servers open nothing towards workers and pods.** Logs, exec and webhooks travel in the tunnels that konnectivity
+  agents opened, so workers may stand behind NAT.
+- **Workers and pods reach the load balancer, and neither the API servers behind it nor an etcd.** The etcds do not
+  reach each other.
+- **API servers reach neither each other nor their load balancer**: each uses its own host, so no cloud has to bring a
+  packet back to its sender.
+- **Nobody logs in on the cloud side.** SSH is for workers at a site, from the operator alone.
+- **Metrics and health** of etcd, the controller manager, the scheduler and konnectivity, and kube-proxy's metrics,
+  listen on 127.0.0.1. kube-proxy's health (10256) and Services of type NodePort are on workers' own addresses, and have
+  no row.
+- **Nothing outside opens a connection inwards** but the operator. Control-plane hosts pull no images; workers at a site
+  have no access to the secret store.
+"""
+
+
+def reference(table: Table) -> str:
+    """The table for people, by destination."""
+    sections = "".join(_section(table, role) for role in roles(table) if into(table, role))
+    return f"{_HEAD}{sections}{_CLOSED}"
+
+
+def _section(table: Table, destination: Role) -> str:
+    sources: dict[tuple[str, str, str], list[str]] = {}
+    for flow in into(table, destination):
+        ports = "every" if flow.protocol is Protocol.ALL else ", ".join(map(str, flow.ports))
+        sources.setdefault((flow.protocol.value, ports, flow.why), []).append(flow.source.value)
+    rows = (f"| {', '.join(names)} | {' | '.join(what)} |\n" for what, names in sources.items())
+    return f"\n## To: {destination.value}\n\n| from | protocol | port | why |\n|---|---|---|---|\n{''.join(rows)}"

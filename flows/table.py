@@ -1,0 +1,122 @@
+"""Who talks to whom on which port, of one cluster: what every firewall is made from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from cluster.artefacts import ArtefactSource
+from cluster.spec import Cluster, ClusterSpec, EtcdHosts, FlannelBackend, RoleName
+from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from etcd.members import settings
+from flows.flow import CLOUD_SIDE, Flow, Protocol, Role, Table
+from network.addresses import ROLES
+
+KUBELET_PORT = 10250
+"""The kubelet's default, which its configuration leaves."""
+HTTP, HTTPS, DNS, NTP = 80, 443, 53, 123
+"""Where services around the cluster listen, by IANA's register; metadata services speak HTTP."""
+
+UPSTREAM = ArtefactSource(mirror=None, sha256={})
+"""Programs and images from the sites of those who publish them."""
+
+_KEEPS: dict[RoleName, str] = {"main": "everything but Events", "events": "Events"}
+
+
+def flows(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> Table:
+    """The flows that a checked cluster needs, by destination; what is not among them stays closed.
+
+    source: where hosts download, as the provider knows it.
+    """
+    spec = cluster.spec
+    workers = tuple(_workers(spec))
+    hosts = {role: _hosts(spec, role) for role in ROLES}
+    machines = tuple(dict.fromkeys((Role.API_SERVER, *hosts.values(), *workers)))
+    return (
+        *_into_control_plane(workers),
+        *(flow for role in ROLES for flow in _into_etcd(cluster, role, hosts[role])),
+        *_into_workers(spec, workers),
+        *_into_pods(spec, workers),
+        *_to_the_outside(machines, workers, source),
+    )
+
+
+def _workers(spec: ClusterSpec) -> Iterator[Role]:
+    if spec.cloud_workers:
+        yield Role.WORKER_IN_REGION
+    if any(pool.site for pool in spec.pools.values()):
+        yield Role.WORKER_AT_SITE
+
+
+def _hosts(spec: ClusterSpec, role: RoleName) -> Role:
+    """Which hosts the members of an etcd run on."""
+    dedicated = role == "events" and spec.etcd.events.hosts is EtcdHosts.DEDICATED
+    return Role.ETCD_EVENTS if dedicated else Role.ETCD_MAIN
+
+
+def _tcp(sources: Iterable[Role], destination: Role, ports: Iterable[int], why: str) -> Iterator[Flow]:
+    return (Flow(source, destination, Protocol.TCP, tuple(ports), why) for source in sources)
+
+
+def _udp(sources: Iterable[Role], destination: Role, port: int, why: str) -> Iterator[Flow]:
+    return (Flow(source, destination, Protocol.UDP, (port,), why) for source in sources)
+
+
+def _into_control_plane(workers: tuple[Role, ...]) -> Iterator[Flow]:
+    balancer = Role.LOAD_BALANCER
+    yield from _tcp([Role.OPERATOR], balancer, [API_PORT], "The operator asks the API.")
+    yield from _tcp(workers, balancer, [API_PORT], "Kubelets, flannel, kube-proxy and pods ask the API.")
+    tunnels = "Konnectivity agents open the tunnels by which API servers reach nodes and pods."
+    yield from _tcp(workers, balancer, [KONNECTIVITY_PORT], tunnels)
+    requests = "Requests to the API, and the probe whether it is ready."
+    yield from _tcp([balancer], Role.API_SERVER, [API_PORT], requests)
+    yield from _tcp([balancer], Role.API_SERVER, [KONNECTIVITY_PORT], "The tunnels of konnectivity agents.")
+
+
+def _into_etcd(cluster: Cluster, role: RoleName, hosts: Role) -> Iterator[Flow]:
+    client, peer = [settings(cluster, role).client_port], [settings(cluster, role).peer_port]
+    yield from _tcp([Role.API_SERVER], hosts, client, f"API servers keep {_KEEPS[role]} in etcd {role}.")
+    yield from _tcp([Role.OPERATOR], hosts, client, f"Status asks every member of etcd {role} for its health.")
+    yield from _tcp([hosts], hosts, client, f"etcdctl-{role} on the host of a member asks every member.")
+    yield from _tcp([hosts], hosts, peer, f"Members of etcd {role} replicate to each other.")
+
+
+def _into_workers(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow]:
+    if Role.WORKER_AT_SITE in workers:
+        sites = {pool.site for pool in spec.pools.values() if pool.site}
+        ssh = sorted({spec.sites[site].ssh.port for site in sites})
+        yield from _tcp([Role.OPERATOR], Role.WORKER_AT_SITE, ssh, "Ansible configures workers over SSH.")
+    fallback = "The tunnel to a node without an agent ends at another node, whose agent asks that kubelet."
+    for worker in workers:
+        yield from _tcp(workers, worker, [KUBELET_PORT], fallback)
+        if spec.network.flannel.backend is FlannelBackend.VXLAN:
+            port = spec.network.flannel.port
+            yield from _udp(workers, worker, port, "VXLAN of flannel carries packets of pods between nodes.")
+
+
+def _into_pods(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow]:
+    flannel = spec.network.flannel
+    if workers and (flannel.direct_routing or flannel.backend is FlannelBackend.HOST_GW):
+        why = "Native routes of flannel, between hosts of one layer-2 network."
+        for source in (*workers, Role.POD):
+            yield Flow(source, Role.POD, Protocol.ALL, (), why)
+
+
+def _to_the_outside(machines: tuple[Role, ...], workers: tuple[Role, ...], source: ArtefactSource) -> Iterator[Flow]:
+    in_cloud = tuple(machine for machine in machines if machine in CLOUD_SIDE)
+    fetched = "What a host is to be, and its own secrets, which it fetches at boot by its identity."
+    yield from _tcp(in_cloud, Role.SECRET_STORE, [HTTPS], fetched)
+    yield from _tcp(machines, Role.ARTEFACT_MIRROR, [_port(source.mirror)], "Programs, by URL and checksum.")
+    yield from _tcp(workers, Role.REGISTRY, [_port(source.registry)], "Images of containers.")
+    names = "Names of the sites that programs and images come from, and what pods ask CoreDNS for."
+    yield from _udp(machines, Role.RESOLVER, DNS, names)
+    yield from _tcp(machines, Role.RESOLVER, [DNS], "Answers that are too long for UDP.")
+    yield from _udp(machines, Role.TIME_SERVER, NTP, "Certificates and leases need clocks that agree.")
+    yield from _tcp(in_cloud, Role.METADATA, [HTTP], "User data, and the identity of the host.")
+
+
+def _port(address: str | None) -> int:
+    """Of a base URL, or of host:port; that of HTTPS where neither says one."""
+    found = re.match(r"(?:(https?)://)?[^/]*?(?::(\d+))?(?:/|$)", address or "")
+    scheme, port = found.groups() if found else (None, None)
+    return int(port) if port else HTTP if scheme == "http" else HTTPS

@@ -1,0 +1,44 @@
+"""Clusters of every shape, and questions that tests of flows share."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from flows.flow import Protocol, Role, into, out_of
+from network.addresses import ROLES
+
+REGION = {"cpu": {"machine": "m", "max": 3}}
+ETCDS = (Role.ETCD_MAIN, Role.ETCD_EVENTS)
+WORKERS = (Role.WORKER_IN_REGION, Role.WORKER_AT_SITE)
+
+
+def shape(shared, backend, direct, where, ports, vxlan, ssh):
+    """Changes of the lab's spec; `where`: of "region" and "site", who has workers."""
+    etcds = {role: {"client_port": ports[2 * n], "peer_port": ports[2 * n + 1]} for n, role in enumerate(ROLES)}
+    return {
+        "etcd": {"main": etcds["main"], "events": etcds["events"] | {"hosts": "main" if shared else "dedicated"}},
+        "network": {"flannel": {"backend": backend, "direct_routing": direct, "port": vxlan}},
+        "sites": {"onprem": {"ssh": {"port": ssh}}},
+        "pools": (REGION if "region" in where else {}) | ({} if "site" in where else {"workers": None}),
+    }
+
+
+PORTS = st.integers(11_000, 12_000)
+SHAPES = st.builds(
+    shape,
+    shared=st.booleans(),
+    backend=st.sampled_from(["vxlan", "host-gw"]),
+    direct=st.booleans(),
+    where=st.sets(st.sampled_from(["region", "site"])),
+    ports=st.lists(PORTS, min_size=4, max_size=4, unique=True),
+    vxlan=PORTS,
+    ssh=st.sampled_from([22, 2222]),
+)
+
+
+def ports_into(table, role, protocol=Protocol.TCP):
+    return {port for flow in into(table, role) if flow.protocol is protocol for port in flow.ports}
+
+
+def between(table, source, destination):
+    return {port for flow in out_of(table, source) if flow.destination is destination for port in flow.ports}

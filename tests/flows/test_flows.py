@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import os
+import re
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from cluster.artefacts import ArtefactSource
+from flows.flow import CLOUD_SIDE, OWN, Protocol, Role, closed, into, out_of, roles
+from flows.reference import reference
+from flows.table import flows
+from tests.flows.support import ETCDS, REGION, SHAPES, WORKERS, between, ports_into
+
+ROOT = Path(__file__).parents[2]
+
+
+@given(SHAPES)
+def test_api_servers_open_nothing_towards_workers_pods_each_other_or_the_load_balancer(build, changes):
+    table = flows(build(changes))
+    reached = {flow.destination for flow in out_of(table, Role.API_SERVER)} & OWN
+    assert reached <= set(ETCDS)
+    unreached = {*WORKERS, Role.POD, Role.API_SERVER, Role.LOAD_BALANCER} & set(roles(table))
+    assert {(Role.API_SERVER, role) for role in unreached} <= set(closed(table))
+
+
+@given(SHAPES)
+def test_an_etcd_is_asked_by_api_servers_the_operator_and_its_own_members_alone(build, changes):
+    cluster = build(changes)
+    table = flows(cluster)
+    for role in set(ETCDS) & set(roles(table)):
+        assert {flow.source for flow in into(table, role)} == {Role.API_SERVER, Role.OPERATOR, role}
+        peers = {cluster.spec.etcd.main.peer_port, cluster.spec.etcd.events.peer_port}
+        assert {flow.source for flow in into(table, role) if peers & set(flow.ports)} == {role}
+
+
+@given(SHAPES)
+def test_the_operator_alone_comes_from_outside_and_logs_in_at_sites_alone(build, changes):
+    cluster = build(changes)
+    table = flows(cluster)
+    assert {flow.source for flow in table} - OWN == {Role.OPERATOR}
+    ssh = cluster.spec.sites["onprem"].ssh.port
+    assert {(f.source, f.destination) for f in table if ssh in f.ports} <= {(Role.OPERATOR, Role.WORKER_AT_SITE)}
+
+
+@given(SHAPES)
+def test_no_flow_leads_from_everywhere_or_everywhere(build, changes):
+    table = flows(build(changes))
+    known = set(roles(table))
+    for flow in table:
+        assert bool(flow.ports) == (flow.protocol is not Protocol.ALL)
+        if flow.protocol is Protocol.ALL:
+            assert flow.destination is Role.POD
+            assert flow.source in {*WORKERS, Role.POD}
+        assert all(0 < port < 65536 for port in flow.ports)
+    for role in known:
+        assert {flow.destination for flow in out_of(table, role)} | {role} != known
+        assert {flow.source for flow in into(table, role)} | {role} != known
+
+
+@given(SHAPES)
+def test_every_pair_with_an_end_in_the_cluster_is_either_in_the_table_or_closed(build, changes):
+    table = flows(build(changes))
+    used = {(flow.source, flow.destination) for flow in table}
+    assert used.isdisjoint(closed(table))
+    known = roles(table)
+    assert used | set(closed(table)) == {(a, b) for a in known for b in known if a in OWN or b in OWN}
+
+
+@given(SHAPES)
+def test_nothing_is_said_twice(build, changes):
+    table = flows(build(changes))
+    said = [(f.source, f.destination, f.protocol, port) for f in table for port in f.ports or (0,)]
+    assert len(said) == len(set(said))
+    assert {flow for role in Role for flow in into(table, role)} == set(table)
+    assert {flow for role in Role for flow in out_of(table, role)} == set(table)
+
+
+def test_roles_are_those_that_the_cluster_has(build):
+    without = flows(build({"pools": {"workers": None}, "etcd": {"events": {"hosts": "main"}}}))
+    assert OWN & set(roles(without)) == {Role.LOAD_BALANCER, Role.API_SERVER, Role.ETCD_MAIN}
+    assert Role.REGISTRY not in roles(without)
+    empty = flows(build({"pools": {"workers": None, "cpu": {"machine": "m", "max": 0}}}))
+    assert not set(WORKERS) & set(roles(empty))
+    assert set(roles(flows(build({"pools": REGION})))) == set(Role)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_events_is_reached_on_the_hosts_that_it_runs_on(build, shared):
+    table = flows(build({"etcd": {"events": {"hosts": "main" if shared else "dedicated"}}}))
+    main, events = (between(table, Role.API_SERVER, role) for role in ETCDS)
+    assert (main, events) == (({2379, 2381}, set()) if shared else ({2379}, {2381}))
+
+
+@pytest.mark.parametrize(
+    ("flannel", "vxlan", "native"),
+    [
+        ({"backend": "vxlan", "direct_routing": True}, {8472}, True),
+        ({"backend": "vxlan", "direct_routing": False}, {8472}, False),
+        ({"backend": "host-gw"}, set(), True),
+    ],
+)
+def test_pods_travel_as_flannel_is_set(build, flannel, vxlan, native):
+    table = flows(build({"network": {"flannel": flannel}}))
+    assert ports_into(table, Role.WORKER_AT_SITE, Protocol.UDP) == vxlan
+    assert {flow.source for flow in into(table, Role.POD)} == ({Role.WORKER_AT_SITE, Role.POD} if native else set())
+
+
+def test_workers_in_the_region_and_at_sites_are_one_network_of_pods(build):
+    table = flows(build({"pools": REGION}))
+    for one, other in product(WORKERS, WORKERS):
+        assert between(table, one, other) == {8472, 10250}
+
+
+def test_ssh_is_open_on_the_ports_of_the_sites_that_have_workers(build):
+    rack = {"r9": "10.9.0.0/24"}
+    sites = {"onprem": {"ssh": {"port": 2222}}, "second": {"racks": rack}, "idle": {"racks": rack, "ssh": {"port": 99}}}
+    table = flows(build({"sites": sites, "pools": {"gpu": {"site": "second", "hosts": "gpu.yaml"}}}))
+    assert between(table, Role.OPERATOR, Role.WORKER_AT_SITE) == {22, 2222}
+
+
+@pytest.mark.parametrize(
+    ("mirror", "registry", "ports"),
+    [
+        (None, None, ({443}, {443})),
+        ("https://mirror.example/a:1/b", "registry.example", ({443}, {443})),
+        ("http://10.1.0.1", "10.1.0.1:5000", ({80}, {5000})),
+        ("http://user:1@mirror.example:8081/a", "registry.example:443", ({8081}, {443})),
+    ],
+)
+def test_a_mirror_and_a_registry_are_reached_where_they_listen(lab, mirror, registry, ports):
+    table = flows(lab, ArtefactSource(mirror, {}, registry))
+    assert (ports_into(table, Role.ARTEFACT_MIRROR), ports_into(table, Role.REGISTRY)) == ports
+
+
+def test_only_hosts_that_boot_from_user_data_ask_for_secrets_and_metadata(build):
+    table = flows(build({"pools": REGION}))
+    for service in (Role.SECRET_STORE, Role.METADATA):
+        assert {flow.source for flow in into(table, service)} == set(CLOUD_SIDE)
+
+
+@given(SHAPES)
+def test_a_reason_is_a_sentence_that_every_firewall_takes_as_a_comment(build, changes):
+    # AWS has the fewest characters (EC2, IpRange), nft the shortest comments (128 bytes).
+    for flow in flows(build(changes)):
+        assert re.fullmatch(r"[A-Za-z][A-Za-z0-9 ._\-:/()#,@\[\]+=&;{}!$*]{1,125}\.", flow.why)
+
+
+def test_the_reference_of_flows_is_current(build):
+    path = ROOT / "docs" / "flows.md"
+    text = reference(flows(build({"pools": REGION})))
+    if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert path.read_text() == text, "run `make golden`"

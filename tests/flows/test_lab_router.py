@@ -1,0 +1,113 @@
+"""The lab's router against the table: what crosses it, of all that roles could send each other."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+import pytest
+
+from cluster.artefacts import ArtefactSource
+from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from flows.flow import Protocol, Role
+from flows.table import flows
+from lab import plan as lab_plan
+from lab import rules
+from lab.prepare import lab_spec
+from network.addresses import plan
+
+SOURCE = ArtefactSource(lab_plan.MIRROR_URL, {}, lab_plan.REGISTRY)
+# The store has a network of its own, and a lab has no resolver, clock or metadata; pods cross the router in VXLAN only.
+PLACED_ELSEWHERE = {Role.SECRET_STORE, Role.RESOLVER, Role.TIME_SERVER, Role.METADATA, Role.POD}
+
+
+@pytest.fixture(scope="module")
+def table(lab):
+    return flows(lab, SOURCE)
+
+
+@pytest.fixture(scope="module")
+def places(lab):
+    """Role -> (bridge, address) of each of its machines."""
+    made = plan(lab)
+    cloud = {
+        Role.LOAD_BALANCER: [made.endpoint],
+        Role.API_SERVER: [host.address for host in made.api_servers],
+        Role.ETCD_MAIN: [host.address for host in made.etcd["main"]],
+        Role.ETCD_EVENTS: [host.address for host in made.etcd["events"]],
+    }
+    services = [("br-services", lab_plan.SERVICES_ADDRESS)]
+    return {
+        Role.OPERATOR: [(rules.UPLINK, lab_plan.UPLINK_RANGE[1])],
+        **{role: [("br-cloud", address) for address in addresses] for role, addresses in cloud.items()},
+        Role.WORKER_AT_SITE: [(f"br-{host.rack}", host.address) for _, host in lab.host_list()],
+        Role.ARTEFACT_MIRROR: services,
+        Role.REGISTRY: services,
+    }
+
+
+@pytest.fixture(scope="module")
+def forwarding(lab):
+    """Rules of the router's forward chain that see the first packet of a connection."""
+    text = rules.router(lab_spec(lab, None, (API_PORT, KONNECTIVITY_PORT)))
+    chain = re.search(r"chain forwarding \{\n(.*?)\n    \}", text, re.DOTALL)[1].splitlines()
+    assert "hook forward" in chain[0]
+    assert "policy drop" in chain[0]
+    return [line.strip() for line in chain[1:] if not line.strip().startswith("ct state")]
+
+
+def lets_through(forwarding, source, destination, protocol, port):
+    packet = {
+        "iifname": source[0],
+        "oifname": destination[0],
+        "ip daddr": str(destination[1]),
+        f"{protocol} dport": str(port),
+    }
+    for line in forwarding:
+        matches = re.findall(r"(iifname|oifname|ip daddr|\w+ dport) (\{[^}]*\}|\S+)", line)
+        if all(packet.get(key) in re.findall(r"[\w.-]+", values) for key, values in matches):
+            return line.split(" comment ")[0].endswith("accept")
+    return False
+
+
+def crossings(places, table):
+    """(source, destination, from, to, protocol, port) of every connection that could be tried across the router."""
+    ports = {port for flow in table for port in flow.ports} | {22, 9_999}
+    for (source, senders), (destination, takers) in product(places.items(), repeat=2):
+        for sender, taker in product(senders, takers):
+            if sender[0] != taker[0]:
+                for protocol, port in product((Protocol.TCP, Protocol.UDP), ports):
+                    yield source, destination, sender, taker, protocol, port
+
+
+def test_every_role_has_a_place_in_the_lab_or_none_that_the_router_could_see(table, places):
+    assert {role for flow in table for role in (flow.source, flow.destination)} == {*places} | PLACED_ELSEWHERE
+
+
+def test_the_router_lets_through_what_the_table_says(table, places, forwarding):
+    allowed = {(f.source, f.destination, f.protocol, port) for f in table for port in f.ports}
+    stopped = [
+        (source, destination, protocol, port)
+        for source, destination, sender, taker, protocol, port in crossings(places, table)
+        if (source, destination, protocol, port) in allowed
+        and not lets_through(forwarding, sender, taker, protocol, port)
+    ]
+    assert stopped == []
+
+
+def test_the_router_lets_nothing_else_through_but_to_services_between_racks_and_from_the_operator(
+    table, places, forwarding
+):
+    """There it opens whole networks: the operator's machine holds the lab, and services hold nothing of the cluster."""
+    allowed = {(f.source, f.destination, f.protocol, port) for f in table for port in f.ports}
+    whole = {Role.ARTEFACT_MIRROR, Role.REGISTRY}
+    passed = {
+        (source, destination, protocol, port)
+        for source, destination, sender, taker, protocol, port in crossings(places, table)
+        if source is not Role.OPERATOR
+        and destination not in whole
+        and (source, destination) != (Role.WORKER_AT_SITE, Role.WORKER_AT_SITE)
+        and lets_through(forwarding, sender, taker, protocol, port)
+    }
+    assert passed - allowed == set()
+    assert passed == {(Role.WORKER_AT_SITE, Role.LOAD_BALANCER, Protocol.TCP, port) for port in (6443, 8132)}
