@@ -1,4 +1,4 @@
-"""The secret store of the lab's cloud hosts: who asks is known by the address that asks.
+"""The store of the lab's cloud hosts, for their secrets and payloads: who asks is known by the address that asks.
 
 The policy (who may read what, and the values) is kept in a tmpfs that only root reads. The server
 reads it anew when it has changed, so an update never interrupts it.
@@ -21,7 +21,7 @@ from lab.processes import Daemon
 NAME = "store"
 
 Policy = Mapping[str, Mapping[str, str]]
-"""Host address (on the cluster's nodes network) -> secret name -> value."""
+"""Host address (on the cluster's nodes network) -> name -> value."""
 
 
 def put(policy: Policy, lab: LabSpec) -> None:

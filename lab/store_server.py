@@ -1,4 +1,4 @@
-"""The secret store's server: ``python -m lab.store_server ADDRESS PORT POLICY_FILE``.
+"""The server of hosts' secrets and payloads: ``python -m lab.store_server ADDRESS PORT POLICY_FILE``.
 
 ``GET /v1/secrets/NAME`` answers 200 with the value, 403 when the name is not on the asker's list and
 503 when there is no policy yet, so that a host that starts early asks again. Standard library only.
@@ -38,6 +38,8 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 10
+    # Else a body waits for the acknowledgement of its headers, which a client on a kept connection delays by 40 ms.
+    disable_nagle_algorithm = True
     server: _Server
 
     def do_GET(self) -> None:

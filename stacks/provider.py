@@ -17,7 +17,11 @@ class Provider(Protocol):
         """Networks, routes and firewalls, up to where hosts can be plugged in."""
 
     def secrets(self, pki: Pki) -> None:
-        """A store from which each host may read its own secrets and nobody else's."""
+        """A store from which each host may read its own secrets and its own payload, and nobody else's.
+
+        A payload (`stacks.payloads`) is in it before any host is made from user data that names it, and stays while
+        one may be made so. A host that has booted once has its payload on its own disk.
+        """
 
     def etcd(self) -> None:
         """Members of every etcd of the cluster, each with a disk that outlives its host."""

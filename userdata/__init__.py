@@ -1,4 +1,5 @@
-"""User data of cloud hosts: `render` turns a HostConfig into cloud-init's text."""
+"""User data of cloud hosts: a HostConfig becomes a Payload for the store, and `render` a text that refers to it."""
 
 from userdata.cloud_init import render as render
+from userdata.payload import Payload as Payload
 from userdata.stores import SecretStoreAdapter as SecretStoreAdapter

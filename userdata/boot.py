@@ -1,5 +1,8 @@
 #!/usr/bin/python3
-"""menagerie-boot: bring this host to what /var/lib/menagerie/boot.json says, then start its units.
+"""menagerie-boot: bring this host to what its payload says, then start its units.
+
+User data says the payload's name and SHA-256 in /var/lib/menagerie/payload.sha256, and the host's
+store gives the payload. Nothing is done before it is whole and verified.
 
 Standard library only: it runs with the Python that cloud-init needs. Every step is idempotent, so
 a reboot ends within a second. A failed step is named and tried again for ever; units start only
@@ -8,6 +11,7 @@ once everything is in place.
 
 from __future__ import annotations
 
+import base64
 import concurrent.futures
 import grp
 import hashlib
@@ -23,19 +27,26 @@ import tarfile
 import time
 import urllib.error
 import urllib.request
+import zlib
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 
-CONFIG = Path("/var/lib/menagerie/boot.json")
-SECRET = "/usr/local/sbin/menagerie-secret"
+PAYLOAD = Path("/var/lib/menagerie/payload.sha256")
+STORE = "/usr/local/sbin/menagerie-secret"
 STORE_SILENT = 69
 FIRST_DELAY_S, LAST_DELAY_S = 1.0, 30.0
 DOWNLOADS_AT_ONCE = 4
 CHUNK = 1 << 20
+GZIP = 16 + zlib.MAX_WBITS
+T = TypeVar("T")
 
 
 class Failure(Exception):
     """A step failed; the message says what and why."""
+
+
+class StoreSilent(Failure):
+    """The store did not answer, or not to the end."""
 
 
 def say(text: str) -> None:
@@ -206,18 +217,49 @@ def download_all(items: list[dict[str, Any]], state: Path) -> None:
         raise Failure("\n  ".join(failures))
 
 
-def read_secret(name: str) -> tuple[int, bytes, str]:
-    """(exit code, value, reason) of the store's program."""
+def ask_store(names: list[str]) -> dict[str, str]:
+    """All values, by name; Failure says what the store refuses or lacks."""
     try:
-        done = subprocess.run([SECRET, name], check=False, capture_output=True, timeout=60)
+        done = subprocess.run([STORE, *names], check=False, capture_output=True, timeout=60)
     except subprocess.TimeoutExpired:
-        return STORE_SILENT, b"", "no answer within 60 s"
-    except OSError as error:
-        return 1, b"", str(error)
-    return done.returncode, done.stdout, done.stderr.decode(errors="replace").strip()
+        raise StoreSilent("the store gave no answer within 60 s") from None
+    if done.returncode:
+        reason = done.stderr.decode(errors="replace").strip().replace("\n", "\n  ")
+        kind = StoreSilent if done.returncode == STORE_SILENT else Failure
+        raise kind(reason or f"{STORE} ended with {done.returncode}")
+    try:
+        values: dict[str, str] = json.loads(done.stdout)
+    except ValueError:
+        raise Failure(f"{STORE} printed no JSON, or not all of it") from None
+    missing = [name for name in names if not values.get(name)]
+    if missing:
+        raise Failure(f"the store gave nothing for {', '.join(missing)}")
+    return values
 
 
-def place_secrets(secrets: list[dict[str, Any]], read: Callable[[str], tuple[int, bytes, str]] = read_secret) -> None:
+def load_payload() -> dict[str, Any]:
+    """What this host is to be; Failure unless it has the SHA-256 that the user data gave.
+
+    The copy on disk serves every later boot: the store may by then hold only a payload of newer hosts.
+    """
+    sha256, name = PAYLOAD.read_text().split()
+    kept = PAYLOAD.with_name(name)
+    if not kept.exists() or digest(kept) != sha256:
+        packed = ask_store([name])[name]
+        try:
+            data = zlib.decompress(base64.b64decode(packed), GZIP)
+        except (ValueError, zlib.error) as error:
+            raise Failure(f"{name} is cut short or damaged in the store: {error}") from None
+        found = hashlib.sha256(data).hexdigest()
+        if found != sha256:
+            raise Failure(f"{name}: sha256 is {found}, expected {sha256}")
+        write(kept, data, 0o600, "root:root")
+        say(f"{name} fetched")
+    config: dict[str, Any] = json.loads(kept.read_bytes())
+    return config
+
+
+def place_secrets(secrets: list[dict[str, Any]]) -> None:
     """Fetch and write every secret; entries of one path are joined in their order.
 
     The store is asked at every boot, so that a rotated key arrives. Where it does not answer, a
@@ -226,23 +268,17 @@ def place_secrets(secrets: list[dict[str, Any]], read: Callable[[str], tuple[int
     by_path: dict[str, list[dict[str, Any]]] = {}
     for secret in secrets:
         by_path.setdefault(secret["path"], []).append(secret)
-    values: dict[str, bytes] = {}
-    refusals: list[str] = []
-    for secret in secrets:
-        code, value, reason = read(secret["name"])
-        if code == STORE_SILENT and all(Path(path).exists() for path in by_path):
-            say(f"the secret store does not answer ({reason}); going on with the secrets on disk")
-            return
-        if code or not value:
-            refusals.append(f"secret {secret['name']} for {secret['path']}: {reason or 'the store gave nothing'}")
-            if code == STORE_SILENT:
-                break
-        values[secret["name"]] = value
-    if refusals:
-        raise Failure("\n  ".join(refusals))
+    try:
+        values = ask_store(sorted({secret["name"] for secret in secrets}))
+    except StoreSilent as silence:
+        if not all(Path(path).exists() for path in by_path):
+            raise
+        say(f"the secret store does not answer ({silence}); going on with the secrets on disk")
+        return
     for path, parts in by_path.items():
-        data = b"".join(values[p["name"]] if len(parts) == 1 else values[p["name"]].rstrip() + b"\n" for p in parts)
-        write(Path(path), data, parts[0]["mode"], parts[0]["owner"])
+        texts = [values[part["name"]] for part in parts]
+        text = texts[0] if len(texts) == 1 else "".join(text.rstrip() + "\n" for text in texts)
+        write(Path(path), text.encode(), parts[0]["mode"], parts[0]["owner"])
 
 
 def start_units(names: list[str]) -> None:
@@ -265,7 +301,7 @@ def start_units(names: list[str]) -> None:
 
 def steps(config: dict[str, Any]) -> list[tuple[str, Callable[[], None]]]:
     """What is to be done, in order: (name, function)."""
-    state = CONFIG.parent / "downloads"
+    state = PAYLOAD.with_name("downloads")
     return [
         ("host name", name_this_host),
         ("packages", lambda: check_packages(config["packages"])),
@@ -277,8 +313,8 @@ def steps(config: dict[str, Any]) -> list[tuple[str, Callable[[], None]]]:
     ]
 
 
-def until_done(name: str, step: Callable[[], None], sleep: Callable[[float], None] = time.sleep) -> None:
-    """Repeat `step` until it succeeds. A failure is told once, and again when it changes."""
+def until_done(name: str, step: Callable[[], T], sleep: Callable[[float], None] = time.sleep) -> T:
+    """What `step` returns, repeated until it succeeds. A failure is told once, and again when it changes."""
     delay = FIRST_DELAY_S
     told = ""
     while True:
@@ -295,7 +331,7 @@ def until_done(name: str, step: Callable[[], None], sleep: Callable[[float], Non
 
 def main() -> None:
     started = time.monotonic()
-    for name, step in steps(json.loads(CONFIG.read_text())):
+    for name, step in steps(until_done("payload", load_payload)):
         until_done(name, step)
     say(f"everything is in place and started ({time.monotonic() - started:.1f} s)")
 

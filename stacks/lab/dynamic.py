@@ -134,10 +134,10 @@ class _StoreProvider(ResourceProvider):
 
 
 class SecretStore(Resource, module="lab", name="SecretStore"):
-    """Who may read what: host address -> secret name -> value."""
+    """Who may read what: host address -> name -> value."""
 
     def __init__(
-        self, name: str, policy: Mapping[str, Mapping[str, pulumi.Output[str]]], opts: pulumi.ResourceOptions
+        self, name: str, policy: Mapping[str, Mapping[str, pulumi.Input[str]]], opts: pulumi.ResourceOptions
     ) -> None:
         opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(additional_secret_outputs=["policy"]))
         super().__init__(_StoreProvider(), name, {"policy": pulumi.Output.secret(policy)}, opts)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pulumi
 
-import control_plane
 from cluster.artefacts import ArtefactSource
-from cluster.files import HostConfig
 from cluster.spec import Cluster
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.apiserver import probe_path
 from etcd.members import data_dir, members
-from etcd.render import host_configs
 from lab import balancer, plan
 from lab.balancer import BalancerSpec
 from lab.hosts import HostSpec
 from lab.prepare import lab_spec, prepare
-from network.addresses import ROLES, AddressPlan
+from network.addresses import ROLES, AddressPlan, HostAddress
 from stacks.lab.dynamic import DataCentre, Host, LoadBalancer, SecretStore, Volume
 from stacks.lab.ssh import SshKey
 from stacks.lab.store import LabStore
+from stacks.payloads import payloads
 from stacks.pki import Pki
-from userdata import render
+from userdata import Payload, render
 
 
 class LabProvider:
@@ -38,26 +38,22 @@ class LabProvider:
 
     def secrets(self, pki: Pki) -> None:
         self._pki = pki
-        policy = {str(host.address): pki.for_api_server() for host in self._plan.api_servers}
-        for role in ROLES:
-            for member in members(self._cluster, role, self._plan):
-                policy.setdefault(str(member.address), {}).update(pki.for_member(member.name))
+        self._payloads = payloads(self._cluster, self._plan, self.artefacts())
+        policy = store_policy(self._cluster, self._plan, pki, self._payloads)
         self._store = SecretStore("secrets", policy, self._on(self._datacentre))
 
     def etcd(self) -> None:
-        configs = host_configs(self._cluster, self._plan, self.artefacts())
         disks: dict[str, dict[str, Volume]] = {}
         for role in ROLES:
             for member in members(self._cluster, role, self._plan):
                 volume = Volume(member.name, self._on(self._datacentre))
                 disks.setdefault(member.host, {})[data_dir(self._cluster, role)] = volume
         for host in {host for role in ROLES for host in self._plan.etcd[role]}:
-            self._cloud_host(host.name, str(host.address), configs[host.name], disks[host.name])
+            self._cloud_host(host, disks[host.name])
 
     def control_plane(self) -> None:
-        config = control_plane.host_config(self._cluster, self._plan, self.artefacts())
         for host in self._plan.api_servers:
-            self._cloud_host(host.name, str(host.address), config, {})
+            self._cloud_host(host, {})
         spec = BalancerSpec(
             str(self._plan.endpoint),
             {host.name: str(host.address) for host in self._plan.api_servers},
@@ -89,12 +85,27 @@ class LabProvider:
         )
         return found
 
-    def _cloud_host(self, name: str, address: str, config: HostConfig, disks: dict[str, Volume]) -> None:
-        user_data = render(config, self.artefacts(), LabStore(plan.STORE_URL), name)
+    def _cloud_host(self, host: HostAddress, disks: dict[str, Volume]) -> None:
+        user_data = render(self._payloads[host.name], LabStore(plan.STORE_URL), host.name)
         volumes = {mount: volume.pulumi_resource_name for mount, volume in disks.items()}
-        spec = HostSpec(name, "cloud", plan.CLOUD, address, user_data, volumes)
+        spec = HostSpec(host.name, "cloud", plan.CLOUD, str(host.address), user_data, volumes)
         Host(spec, self._lab.image, self._on(self._store, *disks.values()))
 
     @staticmethod
     def _on(*resources: pulumi.Resource) -> pulumi.ResourceOptions:
         return pulumi.ResourceOptions(depends_on=list(resources))
+
+
+def store_policy(
+    cluster: Cluster, plan: AddressPlan, pki: Pki, payloads: Mapping[str, Payload]
+) -> dict[str, dict[str, pulumi.Input[str]]]:
+    """Host address -> what that host may read: its own payload, keys and certificates, by name."""
+    policy: dict[str, dict[str, pulumi.Input[str]]] = {}
+    for host in plan.hosts():
+        policy[str(host.address)] = {payloads[host.name].name: payloads[host.name].packed()}
+    for host in plan.api_servers:
+        policy[str(host.address)].update(pki.for_api_server())
+    for role in ROLES:
+        for member in members(cluster, role, plan):
+            policy[str(member.address)].update(pki.for_member(member.name))
+    return policy

@@ -1,4 +1,4 @@
-"""The lab's secret store, as hosts see it: `lab.store_server` is the other end."""
+"""The lab's store, as hosts see it: `lab.store_server` is the other end."""
 
 from __future__ import annotations
 

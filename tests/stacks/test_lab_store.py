@@ -1,18 +1,23 @@
-"""The program by which a host of the lab reads its secrets, against the store that the lab runs."""
+"""The program by which a host of the lab reads its store, and the boot program over it, against the lab's server."""
 
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from lab import store_server
 from stacks.lab.store import LabStore
+from userdata import Payload, boot
+
+PAYLOAD = Payload('{"files": [{"path": "/etc/a", "text": "ä\\n"}]}\n')
+OTHER = Payload('{"files": []}\n')
 
 
 @pytest.fixture
@@ -21,33 +26,78 @@ def policy(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def url(policy: Path) -> Iterator[str]:
-    server = store_server.make("127.0.0.1", 0, policy)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+def server(policy: Path) -> Iterator[store_server._Server]:
+    made = store_server.make("127.0.0.1", 0, policy)
+    thread = threading.Thread(target=made.serve_forever, args=(0.02,))
     thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
+    yield made
+    made.shutdown()
     thread.join()
-    server.server_close()
+    made.server_close()
+
+
+@pytest.fixture
+def url(server: store_server._Server) -> str:
+    return f"http://127.0.0.1:{server.server_port}"
+
+
+@pytest.fixture
+def cut_short() -> Iterator[str]:
+    """URL of a server that ends in the middle of its answer."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        thread.join()
+
+
+def _program(tmp_path: Path, url: str) -> Path:
+    program = tmp_path / "menagerie-secret"
+    program.write_text(LabStore(url).script().replace("/usr/bin/python3", sys.executable, 1))
+    program.chmod(0o755)
+    return program
 
 
 def _ask(tmp_path: Path, url: str, *names: str) -> subprocess.CompletedProcess[bytes]:
-    program = tmp_path / "menagerie-secret"
-    program.write_text(LabStore(url).script())
-    return subprocess.run([sys.executable, program, *names], check=False, capture_output=True)
+    return subprocess.run([_program(tmp_path, url), *names], check=False, capture_output=True)
 
 
-def test_a_host_reads_its_own_secret_to_the_byte(tmp_path: Path, policy: Path, url: str) -> None:
-    policy.write_text(json.dumps({"127.0.0.1": {"etcd-main-ca.crt": "\0key ä\n"}}))
-    done = _ask(tmp_path, url, "etcd-main-ca.crt")
-    assert (done.returncode, done.stdout) == (0, "\0key ä\n".encode())
+def _hold(policy: Path, values: dict[str, str], asker: str = "127.0.0.1") -> None:
+    policy.write_text(json.dumps({asker: values}))
 
 
-def test_a_secret_of_another_host_is_refused_and_the_refusal_is_told(tmp_path: Path, policy: Path, url: str) -> None:
-    policy.write_text(json.dumps({"10.79.2.12": {"sa.key": "KEY"}}))
-    done = _ask(tmp_path, url, "sa.key")
+def test_a_host_reads_its_own_secrets_to_the_byte(tmp_path: Path, policy: Path, url: str) -> None:
+    _hold(policy, {"etcd-main-ca.crt": "\0key ä\n", "b": "2", "c": "3"})
+    done = _ask(tmp_path, url, "etcd-main-ca.crt", "c")
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"etcd-main-ca.crt": "\0key ä\n", "c": "3"})
+
+
+def test_all_that_is_asked_for_comes_over_one_connection(
+    tmp_path: Path, policy: Path, url: str, server: store_server._Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connections = []
+    accept = server.get_request
+    monkeypatch.setattr(server, "get_request", lambda: connections.append(accept()) or connections[-1])
+    _hold(policy, dict.fromkeys("abc", "x"))
+    assert _ask(tmp_path, url, "a", "b", "c").returncode == 0
+    assert len(connections) == 1
+
+
+def test_secrets_of_another_host_are_refused_and_each_refusal_is_told(tmp_path: Path, policy: Path, url: str) -> None:
+    _hold(policy, {"own": "1"})
+    done = _ask(tmp_path, url, "sa.key", "own", "ca.key")
     assert (done.returncode, done.stdout) == (1, b"")
-    assert b"/v1/secrets/sa.key: HTTP 403" in done.stderr
+    assert [line.partition("/v1/secrets/")[2] for line in done.stderr.decode().splitlines()] == [
+        "sa.key: HTTP 403 Forbidden",
+        "ca.key: HTTP 403 Forbidden",
+    ]
 
 
 def test_a_store_that_has_no_policy_yet_is_asked_again(tmp_path: Path, url: str) -> None:
@@ -60,3 +110,80 @@ def test_a_store_that_is_down_is_told_apart_from_one_that_refuses(tmp_path: Path
     done = _ask(tmp_path, "http://127.0.0.1:1", "sa.key")
     assert done.returncode == 69
     assert b"refused" in done.stderr
+
+
+def test_an_answer_that_is_cut_short_is_no_secret(tmp_path: Path, cut_short: str) -> None:
+    done = _ask(tmp_path, cut_short, "sa.key")
+    assert (done.returncode, done.stdout) == (69, b"")
+    assert b"/v1/secrets/sa.key: IncompleteRead(4 bytes read, 96 more expected)" in done.stderr
+
+
+@pytest.fixture
+def boots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """boots(url): a host whose store is there and whose user data refers to PAYLOAD; the folder it keeps things in."""
+
+    def made(url: str) -> Path:
+        reference = tmp_path / "host" / "payload.sha256"
+        reference.parent.mkdir(exist_ok=True)
+        reference.write_text(f"{PAYLOAD.sha256}  {PAYLOAD.name}\n")
+        monkeypatch.setattr(boot, "PAYLOAD", reference)
+        monkeypatch.setattr(boot, "STORE", str(_program(tmp_path, url)))
+        return reference.parent
+
+    return made
+
+
+def _kept(host: Path) -> list[str]:
+    return [path.name for path in host.iterdir() if path.name != "payload.sha256"]
+
+
+def test_a_host_boots_with_its_payload(policy: Path, url: str, boots: Callable[[str], Path]) -> None:
+    host = boots(url)
+    _hold(policy, {PAYLOAD.name: PAYLOAD.packed()})
+    assert boot.load_payload() == json.loads(PAYLOAD.text)
+    assert _kept(host) == [PAYLOAD.name]
+
+
+def test_an_older_host_reboots_after_the_store_was_given_the_payload_of_newer_ones(
+    policy: Path, url: str, boots: Callable[[str], Path]
+) -> None:
+    boots(url)
+    _hold(policy, {PAYLOAD.name: PAYLOAD.packed()})
+    boot.load_payload()
+    _hold(policy, {OTHER.name: OTHER.packed()})
+    assert boot.load_payload() == json.loads(PAYLOAD.text)
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [
+        ({OTHER.name: OTHER.packed()}, f"{PAYLOAD.name}: HTTP 403 Forbidden"),
+        ({PAYLOAD.name: OTHER.packed()}, f"sha256 is {OTHER.sha256}, expected {PAYLOAD.sha256}"),
+        ({PAYLOAD.name: PAYLOAD.packed()[:-8]}, f"{PAYLOAD.name} is cut short or damaged"),
+        ({PAYLOAD.name: ""}, f"nothing for {PAYLOAD.name}"),
+    ],
+    ids=["of another host", "another", "cut short in the store", "empty"],
+)
+def test_a_payload_that_is_not_the_promised_one_is_told_and_not_kept(
+    policy: Path, url: str, boots: Callable[[str], Path], held: dict[str, str], told: str
+) -> None:
+    host = boots(url)
+    _hold(policy, held)
+    with pytest.raises(boot.Failure, match=told):
+        boot.load_payload()
+    assert _kept(host) == []
+
+
+def test_a_host_without_its_payload_says_that_the_store_is_silent(url: str, boots: Callable[[str], Path]) -> None:
+    for silent, reason in (("http://127.0.0.1:1", "refused"), (url, "HTTP 503 Service Unavailable")):
+        host = boots(silent)
+        with pytest.raises(boot.StoreSilent, match=f"{PAYLOAD.name}: .*{reason}"):
+            boot.load_payload()
+        assert _kept(host) == []
+
+
+def test_a_payload_that_is_cut_short_on_its_way_is_not_kept(cut_short: str, boots: Callable[[str], Path]) -> None:
+    host = boots(cut_short)
+    with pytest.raises(boot.StoreSilent, match="IncompleteRead"):
+        boot.load_payload()
+    assert _kept(host) == []

@@ -104,61 +104,6 @@ def test_a_member_that_the_archive_lacks_is_named(web, tmp_path):
         boot.download_all([wanted], tmp_path / "state")
 
 
-def secret(name, path, owner, mode=0o600):
-    return {"name": name, "path": str(path), "mode": mode, "owner": owner}
-
-
-def store(values, silent=False):
-    def read(name):
-        if silent:
-            return boot.STORE_SILENT, b"", "no route to host"
-        return (0, values[name], "") if name in values else (1, b"", "HTTP 403 Forbidden")
-
-    return read
-
-
-def test_secrets_of_one_path_are_joined_in_their_order(tmp_path, owner):
-    wanted = [secret(name, tmp_path / "ca.crt", owner, 0o644) for name in ("main", "events")]
-    boot.place_secrets(wanted, store({"main": b"one", "events": b"two\n\n"}))
-    assert (tmp_path / "ca.crt").read_bytes() == b"one\ntwo\n"
-    assert (tmp_path / "ca.crt").stat().st_mode & 0o777 == 0o644
-
-
-def test_a_secret_alone_is_kept_to_the_byte(tmp_path, owner):
-    boot.place_secrets([secret("key", tmp_path / "key", owner)], store({"key": b"\0no newline"}))
-    assert (tmp_path / "key").read_bytes() == b"\0no newline"
-    assert (tmp_path / "key").stat().st_mode & 0o777 == 0o600
-
-
-def test_no_secret_is_written_while_one_is_refused_and_all_refused_are_named(tmp_path, owner):
-    wanted = [secret(name, tmp_path / name, owner) for name in ("a", "b", "c")]
-    with pytest.raises(boot.Failure) as told:
-        boot.place_secrets(wanted, store({"a": b"1"}))
-    assert [f"secret {name} for" in str(told.value) for name in ("a", "b", "c")] == [False, True, True]
-    assert "HTTP 403 Forbidden" in str(told.value)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_host_that_has_all_its_secrets_goes_on_without_the_store(tmp_path, owner, capsys):
-    wanted = [secret("a", tmp_path / "a", owner)]
-    boot.place_secrets(wanted, store({"a": b"1"}))
-    boot.place_secrets(wanted, store({}, silent=True))
-    assert (tmp_path / "a").read_bytes() == b"1"
-    assert "no route to host" in capsys.readouterr().out
-
-
-def test_a_host_that_lacks_a_secret_waits_for_the_store(tmp_path, owner):
-    (tmp_path / "a").write_bytes(b"1")
-    with pytest.raises(boot.Failure, match="no route to host"):
-        boot.place_secrets([secret(n, tmp_path / n, owner) for n in ("a", "b")], store({}, silent=True))
-
-
-def test_a_rotated_secret_replaces_the_one_on_disk(tmp_path, owner):
-    for value in (b"old", b"new"):
-        boot.place_secrets([secret("a", tmp_path / "a", owner)], store({"a": value}))
-    assert (tmp_path / "a").read_bytes() == b"new"
-
-
 def test_a_file_that_is_already_right_is_not_written_again(tmp_path, owner):
     path = tmp_path / "file"
     assert boot.write(path, b"text", 0o640, owner) is True

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from dataclasses import replace
+
+import pytest
+
+from cluster.artefacts import Artefact, ArtefactSource
+from cluster.files import Download, HostConfig, HostFile, SecretRef
+from userdata import Payload
+
+ETCD = Artefact("etcd", "1", "github.com/etcd/etcd.tar.gz")
+SOURCE = ArtefactSource("http://mirror", {ETCD.source: "ab" * 32})
+CONFIG = HostConfig(
+    files=(HostFile("/etc/a", "text ä\n", 0o600, "etcd:etcd"),),
+    secrets=(SecretRef("ca", "/etc/ca", 0o644), SecretRef("ca-2", "/etc/ca", 0o644)),
+    downloads=(Download(ETCD, members=(("etcd/etcd", "/usr/local/bin/etcd"),)),),
+    users=("etcd",),
+    start=("etcd-main.service",),
+    packages=("python3",),
+)
+
+
+def test_it_holds_all_of_the_configuration_and_secrets_by_name_only():
+    told = json.loads(Payload.of(CONFIG, SOURCE).text)
+    assert told["files"] == [{"path": "/etc/a", "text": "text ä\n", "mode": 0o600, "owner": "etcd:etcd"}]
+    assert told["downloads"][0]["url"] == "http://mirror/github.com/etcd/etcd.tar.gz"
+    assert told["downloads"][0]["sha256"] == "ab" * 32
+    assert [secret["name"] for secret in told["secrets"]] == ["ca", "ca-2"]
+    assert (told["users"], told["start"], told["packages"]) == (["etcd"], ["etcd-main.service"], ["python3"])
+
+
+def test_its_name_and_hash_follow_from_its_text_alone():
+    payload = Payload.of(CONFIG, SOURCE)
+    assert Payload.of(CONFIG, SOURCE) == payload
+    assert payload.sha256 == hashlib.sha256(payload.text.encode()).hexdigest()
+    assert payload.name == f"payload-{payload.sha256[:16]}"
+
+
+def test_the_store_is_given_it_as_gzip_in_base64():
+    payload = Payload.of(CONFIG, SOURCE)
+    assert gzip.decompress(base64.b64decode(payload.packed(), validate=True)).decode() == payload.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"files": (HostFile("/etc/a", "other\n", 0o600, "etcd:etcd"),)},
+        {"secrets": CONFIG.secrets[:1]},
+        {"downloads": ()},
+        {"users": ()},
+        {"start": ()},
+        {"packages": ()},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_any_change_of_a_host_is_another_payload(change):
+    assert Payload.of(replace(CONFIG, **change), SOURCE).name != Payload.of(CONFIG, SOURCE).name
+
+
+def test_another_checksum_of_a_download_is_another_payload():
+    other = ArtefactSource("http://mirror", {ETCD.source: "cd" * 32})
+    assert Payload.of(CONFIG, other).name != Payload.of(CONFIG, SOURCE).name
+
+
+def test_a_download_without_a_checksum_is_refused():
+    with pytest.raises(KeyError, match=r"no checksum for github\.com/etcd"):
+        Payload.of(CONFIG, ArtefactSource(None, {}))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        HostConfig(files=(HostFile("/a", "1"), HostFile("/a", "2"))),
+        HostConfig(files=(HostFile("/a", "1"),), secrets=(SecretRef("s", "/a"),)),
+        HostConfig(secrets=(SecretRef("s", "/a", 0o600), SecretRef("t", "/a", 0o644))),
+        HostConfig(downloads=(Download(ETCD),)),
+        HostConfig(downloads=(Download(ETCD, path="/a", members=(("b", "/b"),)),)),
+    ],
+    ids=["file twice", "file and secret", "modes differ", "nowhere to go", "two ways to go"],
+)
+def test_a_configuration_that_contradicts_itself_is_refused(config):
+    with pytest.raises(ValueError, match=r"written twice|different modes|needs either"):
+        Payload.of(config, SOURCE)

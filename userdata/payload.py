@@ -1,0 +1,89 @@
+"""HostConfig -> the payload that a host fetches from its store. Equal input gives equal bytes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import struct
+import zlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cluster.artefacts import ArtefactSource
+from cluster.files import Download, HostConfig
+
+
+@dataclass(frozen=True)
+class Payload:
+    """All that a host is to be, as JSON: file texts, URLs and checksums of downloads, names of secrets, units.
+
+    Nothing in it is secret. It is too long for some clouds' user data, which holds its name and hash instead.
+    """
+
+    text: str
+
+    @classmethod
+    def of(cls, config: HostConfig, source: ArtefactSource) -> Payload:
+        """`config` with its downloads resolved by `source`.
+
+        Raises KeyError where a download has no checksum and ValueError where `config` contradicts itself.
+        """
+        _refuse_contradictions(config)
+        plain: dict[str, Any] = {
+            "packages": config.packages,
+            "users": config.users,
+            "files": [asdict(file) for file in config.files],
+            "downloads": [_download(item, source) for item in config.downloads],
+            "secrets": [asdict(secret) for secret in config.secrets],
+            "start": config.start,
+        }
+        return cls(json.dumps(plain, indent=0, ensure_ascii=False) + "\n")
+
+    @property
+    def sha256(self) -> str:
+        """Of the text, in hex. How the store's value is packed does not count."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def name(self) -> str:
+        """Under which the store holds it. Another text has another name, so no host finds what it is not to be."""
+        return f"payload-{self.sha256[:16]}"
+
+    def packed(self) -> str:
+        """The store's value: gzip in base64. Azure's Key Vault takes 25 kB, the others 64 KiB."""
+        return pack(self.text)
+
+
+def pack(text: str) -> str:
+    """gzip in base64."""
+    data = text.encode()
+    # gzip.compress writes another header from Python 3.13 on; user data must not change with it.
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    body = deflate.compress(data) + deflate.flush()
+    header = b"\x1f\x8b\x08\x00" + struct.pack("<I", 0) + b"\x02\xff"
+    packed = header + body + struct.pack("<II", zlib.crc32(data), len(data) & 0xFFFFFFFF)
+    return base64.b64encode(packed).decode()
+
+
+def _refuse_contradictions(config: HostConfig) -> None:
+    first = {secret.path: secret for secret in reversed(config.secrets)}
+    for secret in config.secrets:
+        if (secret.mode, secret.owner) != (first[secret.path].mode, first[secret.path].owner):
+            raise ValueError(f"{secret.path} is joined from secrets with different modes or owners")
+    files = [file.path for file in config.files]
+    twice = {path for path in files if files.count(path) > 1} | (set(files) & set(first))
+    if twice:
+        raise ValueError(f"written twice: {', '.join(sorted(twice))}")
+
+
+def _download(item: Download, source: ArtefactSource) -> dict[str, Any]:
+    if bool(item.path) == bool(item.members):
+        raise ValueError(f"download {item.artefact.name} needs either a path or members of the archive")
+    return {
+        "url": source.url(item.artefact),
+        "sha256": source.checksum(item.artefact),
+        "path": item.path,
+        "members": item.members,
+        "mode": item.mode,
+    }
