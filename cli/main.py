@@ -68,6 +68,12 @@ LimitOpt = Annotated[
         "--limit", metavar="HOSTS", help="Only these workers: names or groups, with commas; as Ansible's --limit."
     ),
 ]
+AllowUnknownOpt = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unknown", help="Only warn of regions, zones, machine types and disks that the catalogue lacks."
+    ),
+]
 TagsOpt = Annotated[
     list[str] | None,
     typer.Option("--tags", metavar="ROLES", help="Only these roles of the workers, with commas, as in site.yml."),
@@ -89,6 +95,7 @@ def _top(
         ("check", "all in inventories/, also together"),
         ("check lab", "one, by name"),
         ("check new/cluster.yaml", "one that is not in inventories/ yet"),
+        ("check --allow-unknown", "a machine type newer than the catalogue"),
         ("check --json", "for an editor or a CI job"),
     )
 )
@@ -97,6 +104,7 @@ def check(
         list[str] | None,
         typer.Argument(metavar="CLUSTER", help="Names or paths; without any, every cluster in inventories/."),
     ] = None,
+    allow_unknown: AllowUnknownOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Load and check specs, all errors at once. Touches nothing.
@@ -105,7 +113,7 @@ def check(
     Each error tells file, line, column, a code that docs/errors.md explains, and
     a way out. Exit 2 when there is one.
     """
-    loaded, problems = _load(clusters or known_clusters(ROOT))
+    loaded, problems = _load(clusters or known_clusters(ROOT), allow_unknown=allow_unknown)
     failed = any(problem.is_error for problem in problems)
     names = [one.cluster.name for one in loaded]
     if as_json:
@@ -141,6 +149,7 @@ def preview(
     limit: LimitOpt = None,
     tags: TagsOpt = None,
     diff: Annotated[bool, typer.Option("--diff", help="Show what would change in files on workers.")] = False,
+    allow_unknown: AllowUnknownOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Show what `up` would change, and change nothing.
@@ -151,7 +160,9 @@ def preview(
     from cli import build
     from operations.build import Selection
 
-    build.preview(_one(cluster), Selection(limit, _words(tags)), diff=diff, as_json=as_json)
+    build.preview(
+        _one(cluster, allow_unknown=allow_unknown), Selection(limit, _words(tags)), diff=diff, as_json=as_json
+    )
 
 
 @app.command(
@@ -170,6 +181,7 @@ def up(
     ] = False,
     limit: LimitOpt = None,
     tags: TagsOpt = None,
+    allow_unknown: AllowUnknownOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Bring the cluster to what its spec says; a second run changes nothing.
@@ -180,7 +192,8 @@ def up(
     from cli import build
     from operations.build import Selection
 
-    build.up(_one(cluster), Selection(limit, _words(tags)), yes=yes or as_json, as_json=as_json)
+    one = _one(cluster, allow_unknown=allow_unknown)
+    build.up(one, Selection(limit, _words(tags)), yes=yes or as_json, as_json=as_json)
 
 
 @app.command(
@@ -256,17 +269,20 @@ def _words(given: list[str] | None) -> tuple[str, ...]:
     return tuple(word for group in given or () for word in group.split(",") if word)
 
 
-def _load(names: list[str]) -> tuple[list[Loaded], list[Problem]]:
+def _load(names: list[str], *, allow_unknown: bool) -> tuple[list[Loaded], list[Problem]]:
     try:
         paths = [find_cluster(name, ROOT) for name in names]
     except SpecError as error:
         return [], error.problems
-    return check_paths(paths)
+    return check_paths(paths, allow_unknown=allow_unknown)
 
 
-def _one(name: str) -> Cluster:
-    """The cluster, loaded and checked; warnings are printed. SpecError with everything wrong with it."""
-    loaded, problems = _load([name])
+def _one(name: str, *, allow_unknown: bool = True) -> Cluster:
+    """The cluster, loaded and checked; warnings are printed. SpecError with everything wrong with it.
+
+    What builds a cluster says whether unknown entries are allowed; what looks at one takes it as it was built.
+    """
+    loaded, problems = _load([name], allow_unknown=allow_unknown)
     if any(problem.is_error for problem in problems):
         raise SpecError(problems)
     print_problems(problems)

@@ -1,7 +1,7 @@
 """Every code that a check of a spec can give, and what stands behind it.
 
 `reference` is the text of docs/errors.md. Codes are those of the kinds: CFG the file itself, NET
-ranges, FLN flannel, ETC etcd, CLD pools, INV machines, ARP neighbour tables, VER versions.
+ranges, FLN flannel, ETC etcd, CLD clouds and pools, INV machines, ARP neighbour tables, VER versions.
 """
 
 from __future__ import annotations
@@ -57,10 +57,18 @@ MEANING: dict[str, str] = {
     "or a disk too small for it.",
     "ETC-006": "One zone holds so many members that its loss stops the cluster.",
     "ETC-007": "election_timeout is under five heartbeats, or over 50 s. etcd refuses to start.",
-    "ETC-008": "The disk is a network disk whose writes take milliseconds, or isn't one that the cloud has. "
-    "For events, or in development, a slow one only warns.",
+    "ETC-008": "The disk is a network disk whose writes take milliseconds, isn't one that the cloud has, or is a local "
+    "one where the machine has none. For events, or in development, a slow one only warns.",
     "ETC-009": "Backups are kept for less time than lies between two, or are taken without a break.",
+    "CLD-001": "A region or a zone that the cloud doesn't have. Clouds' entries are those of cluster/catalogue/, with "
+    "sources and dates; for what is newer, --allow-unknown turns this error into a warning.",
+    "CLD-002": "A machine type that the cloud doesn't have, or that is another cloud's. --allow-unknown lets the first "
+    "through.",
+    "CLD-003": "A machine type that isn't offered in the region, or not in every zone where its hosts would stand. "
+    "Azure numbers zones, and AWS names them by letter, anew for each customer: what can't be told from there only "
+    "warns, or isn't said. With --allow-unknown it is a warning.",
     "CLD-004": "A pool's min is above its max, or a taint's effect is misspelt.",
+    "CLD-006": "A machine type whose processors can't run the programs that hosts download, which are built for amd64.",
     "INV-001": "A name, address, MAC or BMC is given to two hosts, or a host has a name of the control plane's hosts.",
     "INV-002": "A MAC isn't six bytes of one card: malformed, zero, multicast or broadcast.",
     "INV-005": "A host's address is outside its rack's range, or one that no host can have.",

@@ -44,16 +44,19 @@ def load(path: Path) -> Loaded:
     return Loaded(path, loaded[0].cluster, loaded[0].positions, tuple(problems))
 
 
-def check_paths(paths: Iterable[Path]) -> tuple[list[Loaded], list[Problem]]:
+def check_paths(paths: Iterable[Path], *, allow_unknown: bool = False) -> tuple[list[Loaded], list[Problem]]:
     """Load and check several clusters together: (those without an error, every problem of all).
 
     Never raises for what a file holds. Ranges, names and hosts are compared between clusters.
+    allow_unknown: what the catalogue of a cloud lacks only warns.
     """
     unique = {path.resolve(): path for path in paths}
     drafts = [(path, *_read(path)) for path in unique.values()]
     problems = [problem for _, _, _, found in drafts for problem in found]
     usable = [(path, cluster, positions) for path, cluster, positions, _ in drafts if cluster]
-    problems += check_all([Checked(cluster, positions) for _, cluster, positions in usable])
+    problems += check_all(
+        [Checked(cluster, positions) for _, cluster, positions in usable], allow_unknown=allow_unknown
+    )
     bad = {problem.file for problem in problems if problem.is_error}
     loaded = [
         Loaded(path, cluster, positions)

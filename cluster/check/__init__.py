@@ -1,7 +1,7 @@
 """Every rule that looks at more than one field: a table of codes and functions.
 
-A rule sees the whole cluster and the clusters loaded with it; it does no I/O. To add one, write a
-function that yields findings and put it into its file's table.
+A rule sees the whole cluster, the clusters loaded with it and the catalogue of its cloud; it does no other
+I/O. To add one, write a function that yields findings and put it into its file's table.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from cluster.check import (
     artefacts,
     capacity,
+    catalogue,
     effect,
     etcd,
     flannel,
@@ -32,6 +33,7 @@ __all__ = ["RULES", "Checked", "Finding", "Rule", "Subject", "check", "check_all
 RULES: tuple[tuple[str, Rule], ...] = (
     *names.RULES,
     *region.RULES,
+    *catalogue.RULES,
     *network.RULES,
     *capacity.RULES,
     *flannel.RULES,
@@ -53,15 +55,18 @@ def check(cluster: Cluster, others: Iterable[Cluster] = (), positions: Positions
     return in_order(list(_problems(subject)))
 
 
-def check_all(together: Sequence[Checked]) -> list[Problem]:
-    """Everything wrong with clusters loaded together. What two share is said once, at the later one."""
+def check_all(together: Sequence[Checked], *, allow_unknown: bool = False) -> list[Problem]:
+    """Everything wrong with clusters loaded together. What two share is said once, at the later one.
+
+    allow_unknown: what the catalogue of a cloud lacks only warns.
+    """
     found: list[Problem] = []
     for index, one in enumerate(together):
-        found += _problems(Subject(one.cluster, one.positions, tuple(together[:index])))
+        found += _problems(Subject(one.cluster, one.positions, tuple(together[:index])), allow_unknown)
     return in_order(found)
 
 
-def _problems(subject: Subject) -> Iterable[Problem]:
+def _problems(subject: Subject, allow_unknown: bool = False) -> Iterable[Problem]:
     positions = subject.positions
     for code, rule in RULES:
         for finding in rule(subject):
@@ -76,6 +81,6 @@ def _problems(subject: Subject) -> Iterable[Problem]:
                 mark.line,
                 mark.column,
                 mark.path,
-                finding.severity,
+                "warning" if finding.unknown and allow_unknown else finding.severity,
                 finding.notes,
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from cluster.check.disks import slow_disk
+from cluster.check.disks import disk
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
 from cluster.quantities import format_bytes, format_duration_ms
@@ -197,6 +197,6 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("ETC-005", quota_size),
     ("ETC-006", zones_survive),
     ("ETC-007", election_timeout),
-    ("ETC-008", slow_disk),
+    ("ETC-008", disk),
     ("ETC-009", backup_kept),
 )

@@ -13,7 +13,10 @@ from cluster.spec import Cluster, ClusterSpec, Host
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing wrong. `where` is the value to look at; `also` the others that the rule compared it with."""
+    """One thing wrong. `where` is the value to look at; `also` the others that the rule compared it with.
+
+    unknown: it is only that the catalogue lacks an entry, which may be newer than the catalogue.
+    """
 
     where: Where
     message: str
@@ -21,6 +24,7 @@ class Finding:
     notes: tuple[str, ...] = ()
     also: tuple[Where, ...] = ()
     severity: Severity = "error"
+    unknown: bool = False
 
 
 @dataclass(frozen=True)

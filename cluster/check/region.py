@@ -13,6 +13,13 @@ from cluster.spec import Cloud
 _AWS_ZONE_ID = r"[a-z]+\d-az\d+"
 
 
+def named_as_in(cloud: Cloud, region: str, zone: int | str) -> bool:
+    """Whether a zone's name could be one of a region's, whether or not there is such a zone."""
+    if cloud in (Cloud.AWS, Cloud.GCP):
+        return not isinstance(zone, int) and bool(zone.startswith(region) or re.fullmatch(_AWS_ZONE_ID, zone))
+    return True
+
+
 def one_region(subject: Subject) -> Iterator[Finding]:
     """Zones of AWS and Google Cloud carry their region's name: us-east-1a, us-east1-b."""
     plane = subject.spec.control_plane
@@ -27,7 +34,7 @@ def one_region(subject: Subject) -> Iterator[Finding]:
         message = f"control_plane.zones {listed} can't be found: {plane.cloud} names its zones by region and letter"
         yield Finding(where, message, f"write {meant}", also=also)
     for index, zone in enumerate(plane.zones):
-        if isinstance(zone, int) or zone.startswith(plane.region) or re.fullmatch(_AWS_ZONE_ID, zone):
+        if isinstance(zone, int) or named_as_in(plane.cloud, plane.region, zone):
             continue
         yield Finding(
             (*where, index),

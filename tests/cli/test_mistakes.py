@@ -116,7 +116,8 @@ def test_a_cluster_that_was_never_built_is_told_how_to_build_it(menagerie: Menag
 def test_a_cloud_without_a_provider_is_refused_before_anything_starts(
     menagerie: Menagerie, spec: Callable[..., Path], verb: str
 ) -> None:
-    path = spec(("cloud: lab", "cloud: azure"), ("disk: lab-folder", "disk: local-nvme"))
+    azure = (("cloud: lab", "cloud: azure"), ("region: local", "region: eastus2"))
+    path = spec(*azure, ("machine: lab-small", "machine: Standard_L8s_v3"), ("disk: lab-folder", "disk: local-nvme"))
     ran = menagerie(verb, str(path), "--json", *(["--yes"] if verb in ("up", "destroy") else []))
     assert (ran.code, ran.json["error"]["code"]) == (2, "unsupported-cloud")
     assert "azure, which no provider builds yet; so far only `lab` is built" in ran.err

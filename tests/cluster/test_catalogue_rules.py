@@ -1,0 +1,167 @@
+"""What a spec hears of regions, zones, machine types and disks that its cloud doesn't have."""
+
+import copy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cli.running import run
+from cluster import catalogue
+from cluster.check import check as check_cluster
+from cluster.load import check_paths, load_cluster
+from cluster.problems import Problem
+from cluster.spec import Cloud, Cluster, ClusterSpec
+
+SPECS = Path(__file__).parents[1] / "specs"
+
+
+@pytest.fixture
+def problems(data: dict[str, Any]) -> Callable[..., list[Problem]]:
+    """Problems of the jaguar cluster with parts of its spec merged in; no machines at sites."""
+    hosts = load_cluster(SPECS / "valid-onprem.yaml").hosts
+
+    def merged(base: Any, changes: Any) -> Any:
+        if not (isinstance(base, dict) and isinstance(changes, dict)):
+            return changes
+        return base | {key: merged(base.get(key), value) for key, value in changes.items()}
+
+    def found(**changes: Any) -> list[Problem]:
+        spec = ClusterSpec.model_validate(merged(copy.deepcopy(data), changes))
+        return check_cluster(Cluster(spec=spec, hosts=hosts))
+
+    return found
+
+
+Problems = Callable[..., list[Problem]]
+
+
+def said(found: list[Problem], code: str = "CLD") -> list[str]:
+    return [problem.message for problem in found if problem.code.startswith(code)]
+
+
+def aws(**changes: Any) -> dict[str, Any]:
+    """The jaguar cluster's control plane and etcds in AWS."""
+    plane = {"cloud": "aws", "region": "us-east-1", "zones": ["us-east-1a", "us-east-1b", "us-east-1c"]}
+    etcd = {"machine": "i4i.2xlarge"}
+    return {
+        "control_plane": {**plane, "machine": "m7i.4xlarge", **changes},
+        "etcd": {"main": etcd, "events": etcd},
+    }
+
+
+@pytest.mark.parametrize(
+    ("cloud", "region", "best"),
+    [
+        ("azure", "useast", "eastus or eastus2"),
+        ("azure", "East US", "eastus"),
+        ("aws", "us-east1", "us-east-1"),
+        ("gcp", "us-east-1", "us-east1"),
+        ("gcp", "europe-west-4", "europe-west4"),
+    ],
+)
+def test_a_region_that_is_not_names_the_nearest(cloud: str, region: str, best: str) -> None:
+    spec = yaml.safe_load((SPECS / "valid-smallest.yaml").read_text())
+    spec["control_plane"] |= {"cloud": cloud, "region": region.lower().replace(" ", "-"), "zones": [1]}
+    found = [p for p in check_cluster(Cluster(spec=ClusterSpec.model_validate(spec))) if p.path.endswith("region")]
+    assert [problem.code for problem in found] == ["CLD-001"]
+    assert f"did you mean {best}" in found[0].message
+
+
+def test_a_region_that_nothing_is_like_names_none(problems: Problems) -> None:
+    (found,) = (p for p in problems(control_plane={"region": "x"}) if p.code == "CLD-001")
+    assert found.message == 'azure has no region "x"'
+    assert found.hint.startswith("write a region of azure; --allow-unknown")
+
+
+def test_a_region_without_known_zones_is_taken_with_any(problems: Problems) -> None:
+    assert said(problems(control_plane={"region": "taiwannorth", "zones": [1, 2, 3]}), "CLD-001") == []
+
+
+def test_letters_of_zones_are_not_held_against_a_machine_type_in_aws(problems: Problems) -> None:
+    """m7i isn't in use1-az3, which is us-east-1e for some and us-east-1a for others."""
+    assert said(problems(**aws())) == []
+    assert len(said(problems(**aws(zones=["use1-az3", "use1-az1", "use1-az2"])))) == 1
+
+
+def test_only_zones_where_hosts_stand_are_asked(problems: Problems) -> None:
+    """Two API servers fill the first two zones; members fill all three."""
+    zones = ["use1-az1", "use1-az2", "use1-az3"]
+    assert said(problems(**aws(zones=zones))) == []
+    (found,) = said(problems(**aws(zones=zones, api_servers=3)))
+    assert found.startswith("m7i.4xlarge isn't offered in aws/us-east-1 zone use1-az3; offered there in zones use1-az1")
+
+
+def test_a_pool_needs_only_one_zone_that_has_its_machines(problems: Problems) -> None:
+    """Two of the region's three zones have them."""
+    assert said(problems(pools={"cloud": {"machine": "Standard_ND96isr_H100_v5", "max": 4}})) == []
+
+
+def test_a_wrong_cloud_has_its_counterpart_named(problems: Problems) -> None:
+    found = [p for p in problems(pools={"gpu2": {"machine": "a2-highgpu-1g", "max": 4}}) if p.code == "CLD-002"]
+    assert [problem.message for problem in found] == ["a2-highgpu-1g is a gcp size, this pool is in azure"]
+    assert found[0].hint == "write Standard_NC24ads_A100_v4"
+    etcd = [p for p in problems(etcd={"main": {"machine": "i4i.2xlarge"}}) if p.code == "CLD-002"]
+    assert [(p.message, p.hint) for p in etcd] == [
+        ("i4i.2xlarge is an aws size, this etcd is in azure", "write Standard_L8as_v3")
+    ]
+
+
+def test_a_machine_of_which_only_the_name_is_known_is_taken(problems: Problems) -> None:
+    name = catalogue.of(Cloud.AZURE).others.amd64[0]
+    assert said(problems(control_plane={"machine": name})) == []
+
+
+def test_the_machine_of_an_etcd_that_runs_on_the_hosts_of_the_other_is_not_asked(problems: Problems) -> None:
+    """It would have been refused for its name, and for having no local disk."""
+    found = problems(etcd={"events": {"hosts": "main", "machine": "Standard_D15_v9"}})
+    assert said(found) == said(found, "ETC-008") == []
+    found = problems(etcd={"main": {"machine": "Standard_D16ds_v5"}, "events": {"hosts": "main"}})
+    assert said(found, "ETC-008") == [
+        f"etcd.{role} disk is local-nvme, and Standard_D16ds_v5 has no local NVMe disk" for role in ("events", "main")
+    ]
+
+
+def test_a_lab_is_not_looked_up() -> None:
+    _, found = check_paths([SPECS / "valid-smallest.yaml"])
+    assert found == []
+
+
+UNKNOWN = sorted(SPECS.glob("invalid-CLD-00[13]-*.yaml")) + [
+    SPECS / f"invalid-{name}.yaml" for name in ("CLD-002-unknown", "ETC-008-unknown")
+]
+NOT_UNKNOWN = [
+    SPECS / f"invalid-{name}.yaml"
+    for name in ("CLD-002-other-cloud", "CLD-006-arm", "ETC-008-network-disk", "ETC-001-two")
+]
+
+
+@pytest.mark.parametrize("path", UNKNOWN, ids=lambda path: path.stem)
+def test_what_the_catalogue_lacks_can_be_allowed(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    loaded, found = check_paths([path], allow_unknown=True)
+    assert [one.path for one in loaded] == [path]
+    assert found
+    assert {problem.severity for problem in found} == {"warning"}
+    assert run(["check", str(path), "--allow-unknown"]) == 0
+    assert f"{path.name}:{found[0].line}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", NOT_UNKNOWN, ids=lambda path: path.stem)
+def test_every_other_error_stays_one(path: Path) -> None:
+    loaded, found = check_paths([path], allow_unknown=True)
+    assert loaded == []
+    assert any(problem.is_error for problem in found)
+    assert run(["check", str(path), "--allow-unknown"]) == 2
+
+
+@pytest.mark.parametrize("verb", ["up", "preview"])
+def test_what_builds_takes_unknown_entries_only_when_told(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(SPECS / "invalid-CLD-002-unknown.yaml")
+    assert run([verb, path]) == 2
+    assert "error[CLD-002]" in capsys.readouterr().err
+    run([verb, path, "--allow-unknown"])
+    told = capsys.readouterr().err
+    assert "warning[CLD-002]" in told
+    assert "no provider builds yet" in told
