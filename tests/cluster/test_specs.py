@@ -8,7 +8,7 @@ import pytest
 
 from cluster.check import RULES
 from cluster.codes import MEANING
-from cluster.load import check_paths
+from cluster.load import check_paths, clusters, find_cluster
 
 SPECS = Path(__file__).parents[1] / "specs"
 VALID = sorted(SPECS.glob("valid-*.yaml"))
@@ -76,7 +76,13 @@ def test_valid_specs_together_are_valid() -> None:
     assert {problem.code for problem in problems} == {"NET-001"}
 
 
-def test_the_lab_gives_no_problem() -> None:
-    loaded, problems = check_paths([SPECS.parents[1] / "inventories" / "lab" / "cluster.yaml"])
-    assert problems == []
-    assert [one.cluster.name for one in loaded] == ["lab"]
+def test_the_clusters_of_the_inventories_give_no_problem_together() -> None:
+    root = Path(__file__).parents[2]
+    loaded, problems = check_paths([find_cluster(name, root) for name in clusters(root)])
+    assert [str(problem) for problem in problems] == []
+    assert {one.cluster.name: len(one.cluster.host_list()) for one in loaded} == {
+        "horus": 0,
+        "ibis": 0,
+        "jaguar": 2500,
+        "lab": 3,
+    }
