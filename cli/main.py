@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from cli import exits
+from cli.options import AllowUnknownOpt, ClusterArg, JsonOpt, LimitOpt, TagsOpt, examples, words
 from cli.output import console, print_json, print_problems
 from cluster import schema as json_schema
 from cluster.load import Loaded, SpecError, check_paths, find_cluster
@@ -28,13 +29,6 @@ ROOT = Path(__file__).resolve().parent.parent
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 
-def _examples(*pairs: tuple[str, str]) -> str:
-    """Commands and what each does, for the end of a help page."""
-    width = max(len(command) for command, _ in pairs)
-    lines = [f"./menagerie {command:<{width}}  {what}".rstrip() for command, what in pairs]
-    return "\n".join(["[bold]Examples[/]", *(line.replace("[", "\\[") for line in lines)])
-
-
 app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
@@ -42,7 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Build and look after Kubernetes clusters for GPU research: one cluster a region, control plane and "
     "two etcds in a cloud, workers there or on your own floor.",
-    epilog=_examples(
+    epilog=examples(
         ("check", "are all specs in inventories/ right?"),
         ("up lab", "a real cluster on this machine, as root"),
         ("status lab", "how it is"),
@@ -52,32 +46,6 @@ app = typer.Typer(
     + "\n\nExit codes: 0 done, 1 failed, 2 bad input, 3 locked by another run,\n4 workers unreachable, 130 interrupted.\n"
     'With --json a failure is a document too: {"error": {"code", "text", "exit_code"}}.',
 )
-
-ClusterArg = Annotated[
-    str, typer.Argument(metavar="CLUSTER", help="Name of a cluster in inventories/, or the path of a cluster.yaml.")
-]
-JsonOpt = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON document on standard output, also after a failure."),
-]
-
-
-LimitOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--limit", metavar="HOSTS", help="Only these workers: names or groups, with commas; as Ansible's --limit."
-    ),
-]
-AllowUnknownOpt = Annotated[
-    bool,
-    typer.Option(
-        "--allow-unknown", help="Only warn of regions, zones, machine types and disks that the catalogue lacks."
-    ),
-]
-TagsOpt = Annotated[
-    list[str] | None,
-    typer.Option("--tags", metavar="ROLES", help="Only these roles of the workers, with commas, as in site.yml."),
-]
 
 
 @app.callback()
@@ -91,7 +59,7 @@ def _top(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         ("check", "all in inventories/, also together"),
         ("check lab", "one, by name"),
         ("check new/cluster.yaml", "one that is not in inventories/ yet"),
@@ -125,7 +93,7 @@ def check(
     raise typer.Exit(exits.BAD_INPUT if failed else exits.DONE)
 
 
-@app.command(epilog=_examples(("schema > cluster.schema.json", "")))
+@app.command(epilog=examples(("schema > cluster.schema.json", "")))
 def schema() -> None:
     """Print the JSON Schema of cluster.yaml, for editors.
 
@@ -137,7 +105,23 @@ def schema() -> None:
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
+        ("flows jaguar", "from its spec; nothing need be built"),
+        ("flows jaguar --json", "for a firewall of your own"),
+    )
+)
+def flows(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
+    """Show who talks to whom on which port, and why. Reads the spec only.
+
+    docs/flows.md explains it. What is not in the table is closed.
+    """
+    from cli import flows as table
+
+    table.show(_one(cluster, allow_unknown=True), as_json=as_json)
+
+
+@app.command(
+    epilog=examples(
         ("preview lab", "what would `up` do?"),
         ("preview lab --diff", "differences of workers' files too"),
         ("preview lab --limit worker-1", "one worker"),
@@ -160,13 +144,11 @@ def preview(
     from cli import build
     from operations.build import Selection
 
-    build.preview(
-        _one(cluster, allow_unknown=allow_unknown), Selection(limit, _words(tags)), diff=diff, as_json=as_json
-    )
+    build.preview(_one(cluster, allow_unknown=allow_unknown), Selection(limit, words(tags)), diff=diff, as_json=as_json)
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         ("up lab", "says what it will build, asks"),
         ("up lab --yes", "asks nothing, for scripts"),
         ("up lab --limit rack_onprem_r1", "only the workers of a rack"),
@@ -193,11 +175,11 @@ def up(
     from operations.build import Selection
 
     one = _one(cluster, allow_unknown=allow_unknown)
-    build.up(one, Selection(limit, _words(tags)), yes=yes or as_json, as_json=as_json)
+    build.up(one, Selection(limit, words(tags)), yes=yes or as_json, as_json=as_json)
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         ("destroy lab", "asks for the cluster's name first"),
         ("destroy lab --yes", "asks nothing, for scripts"),
     )
@@ -214,7 +196,7 @@ def destroy(
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         ("status lab", "API servers, etcds, nodes, add-ons"),
         ("status lab --json", "the same for a machine: ok, and one item a part"),
     )
@@ -227,7 +209,7 @@ def status(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
 
 
 @app.command(
-    epilog=_examples(
+    epilog=examples(
         ("verify lab", "every proof, minutes"),
         ("verify lab --list", "what each does to the cluster"),
         ("verify lab --only direct,vxlan", "some of them"),
@@ -250,11 +232,11 @@ def verify(
     """
     from cli import look
 
-    look.verify(_one(cluster), only=_words(only), list_only=list_, as_json=as_json)
+    look.verify(_one(cluster), only=words(only), list_only=list_, as_json=as_json)
 
 
 @app.command(
-    epilog=_examples(("kubeconfig lab", "the path, and nothing else"))
+    epilog=examples(("kubeconfig lab", "the path, and nothing else"))
     + '\n.menagerie/bin/kubectl --kubeconfig "$(./menagerie kubeconfig lab)" get nodes'
 )
 def kubeconfig(cluster: ClusterArg) -> None:
@@ -262,11 +244,6 @@ def kubeconfig(cluster: ClusterArg) -> None:
     from cli import look
 
     look.kubeconfig(_one(cluster))
-
-
-def _words(given: list[str] | None) -> tuple[str, ...]:
-    """An option that takes words with commas between them, or is given again."""
-    return tuple(word for group in given or () for word in group.split(",") if word)
 
 
 def _load(names: list[str], *, allow_unknown: bool) -> tuple[list[Loaded], list[Problem]]:

@@ -19,7 +19,7 @@ VERBS = sorted(command.callback.__name__ for command in app.registered_commands 
 
 
 def test_the_verbs_are_those_of_the_documentation() -> None:
-    assert VERBS == ["check", "destroy", "kubeconfig", "preview", "schema", "status", "up", "verify"]
+    assert VERBS == ["check", "destroy", "flows", "kubeconfig", "preview", "schema", "status", "up", "verify"]
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -1,0 +1,40 @@
+"""`flows`: who talks to whom on which port, for one cluster."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from rich.text import Text
+
+from cli.output import console, print_json
+from cluster.artefacts import ArtefactSource
+from cluster.spec import Cluster
+from flows import table
+from flows.flow import Flow, Protocol, into, roles
+from lab import plan
+
+
+def show(cluster: Cluster, *, as_json: bool) -> None:
+    """Print the cluster's table of flows, by who is reached."""
+    found = table.flows(cluster, _source(cluster))
+    if as_json:
+        print_json({"cluster": cluster.name, "flows": [asdict(flow) for flow in found]})
+        return
+    sources = max(len(flow.source) for flow in found)
+    for role in roles(found):
+        if taken := into(found, role):
+            console.print(Text(f"to {role}", style="bold"))
+            for flow in taken:
+                console.print(Text.assemble(f"  {flow.source:<{sources}}  {_ports(flow):<14}", (flow.why, "dim")))
+    console.print(f"{len(found)} flows; what is not among them is closed")
+
+
+def _source(cluster: Cluster) -> ArtefactSource:
+    """A lab's hosts download from it; those of other clusters from the upstream sites."""
+    return ArtefactSource(plan.MIRROR_URL, {}, plan.REGISTRY) if cluster.is_lab else table.UPSTREAM
+
+
+def _ports(flow: Flow) -> str:
+    if flow.protocol is Protocol.ALL:
+        return "everything"
+    return f"{flow.protocol} {', '.join(map(str, flow.ports))}"

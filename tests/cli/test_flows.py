@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+
+def test_the_flows_of_a_cluster_are_told_from_its_spec_alone(menagerie):
+    told = menagerie("flows", "jaguar")
+    assert told.code == 0
+    assert "to API server" in told.out
+    assert "worker in the region" not in told.out
+
+
+def test_as_json_every_flow_has_its_ports_and_reason(menagerie):
+    document = menagerie("flows", "lab", "--json").json
+    assert document["cluster"] == "lab"
+    kubelets = [flow for flow in document["flows"] if flow["ports"] == [10250]]
+    assert [(flow["source"], flow["destination"]) for flow in kubelets] == [("worker at a site", "worker at a site")]
+    assert {5000} in [set(flow["ports"]) for flow in document["flows"]]
