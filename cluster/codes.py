@@ -1,7 +1,7 @@
 """Every code that a check of a spec can give, and what stands behind it.
 
 `reference` is the text of docs/errors.md. Codes are those of the kinds: CFG the file itself, NET
-ranges, FLN flannel, ETC etcd, CLD clouds and pools, INV machines, ARP neighbour tables, VER versions.
+ranges, FLN flannel, ETC etcd, CLD clouds and pools, INV machines, ARP neighbour tables, VER versions, VPN joined sites.
 """
 
 from __future__ import annotations
@@ -83,6 +83,19 @@ MEANING: dict[str, str] = {
     "ARP-002": "Neighbour thresholds don't rise, or one is given without the next.",
     "VER-002": "A minor version of Kubernetes other than the one that this release writes flags for; in the lab, any "
     "version but the one that is built here.",
+    "VPN-001": "An edge router is given twice, or under two ASNs, or joins a site without racks, to which no packet would "
+    "go. Routers stand in the site that they join, so neither can be named without the other.",
+    "VPN-002": "A site is joined by one edge router; its loss cuts every worker of the site off from its control plane.",
+    "VPN-003": "A site has workers and no vpn beside a site that has one. Only a warning: a line of your own may lead to "
+    "the region. The way back needs no setting: logs, exec and webhooks travel in tunnels that konnectivity agents open, "
+    "and a joined site's racks are announced to the cloud.",
+    "VPN-004": "A pre-shared key stands where the name of a secret must. What is found there is never repeated.",
+    "VPN-005": "An ASN that the cloud, its gateway or IANA's registry keeps, or that two sites of a cluster share: BGP "
+    "drops a route that has its own ASN in its path.",
+    "VPN-006": "The range of addresses inside a site's tunnels has no room for them, isn't one that the cloud's gateway "
+    "takes, or overlaps that of another site, or of another cluster at the same router.",
+    "VPN-007": "An edge router's address isn't public; no gateway of a cloud could answer it. Those of RFC 5737, for "
+    "documentation, pass.",
 }
 
 

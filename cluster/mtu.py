@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from cluster.document import Where, show
-from cluster.spec import ClusterSpec, FlannelBackend, Site
+from cluster.sites import Site
+from cluster.spec import ClusterSpec, FlannelBackend
+from cluster.vpn import tunnel_mtu
 
 VXLAN_OVERHEAD = 50
 """Outer IPv4 (20), UDP (8), VXLAN (8) and the inner Ethernet header (14): RFC 7348, section 5."""
@@ -82,13 +84,13 @@ def _node_paths(spec: ClusterSpec, overhead: int) -> Iterator[Path]:
     if not spec.sites or any(pool.site is None for pool in spec.pools.values()):
         yield Path("between workers in the cloud", (_cloud(spec),), overhead)
         for name, site in spec.sites.items():
-            yield Path(f"between {name} and workers in the cloud", (*_uplinked(name, site), _cloud(spec)), overhead)
+            yield Path(f"between {name} and workers in the cloud", _to_cloud(spec, name, site), overhead)
 
 
 def _api_paths(spec: ClusterSpec) -> Iterator[Path]:
     """From pods to the API servers: through the node's address translation, never through VXLAN."""
     for name, site in spec.sites.items():
-        yield Path(f"from pods in {name} to the API servers", (*_uplinked(name, site), _cloud(spec)), 0)
+        yield Path(f"from pods in {name} to the API servers", _to_cloud(spec, name, site), 0)
 
 
 def _link(name: str, site: Site) -> Link:
@@ -97,6 +99,11 @@ def _link(name: str, site: Site) -> Link:
 
 def _uplinked(name: str, site: Site) -> tuple[Link, Link]:
     return (_link(name, site), Link(("sites", name, "uplink_mtu"), site.uplink_mtu))
+
+
+def _to_cloud(spec: ClusterSpec, name: str, site: Site) -> tuple[Link, ...]:
+    tunnel = (Link(("sites", name, "vpn"), tunnel_mtu(spec, site.vpn)),) if site.vpn else ()
+    return (*_uplinked(name, site), *tunnel, _cloud(spec))
 
 
 def _cloud(spec: ClusterSpec) -> Link:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from cluster import spec, versions
+from cluster import sites, spec, versions
 from cluster.quantities import format_bytes, format_duration_ms
 from cluster.spec import ClusterSpec, HostsFile
 
@@ -53,7 +53,7 @@ def text(of: Literal["cluster", "hosts"] = "cluster") -> str:
 def _describe(name: str, definition: dict[str, Any]) -> None:
     """Own docstrings as descriptions (pydantic takes inherited ones too), examples, no titles that
     repeat the key, no names that the model refuses."""
-    about = vars(getattr(spec, name)).get("__doc__")
+    about = vars(getattr(spec if hasattr(spec, name) else sites, name)).get("__doc__")
     definition.pop("description", None)
     if about:
         definition["description"] = inspect.cleandoc(about)

@@ -10,14 +10,22 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from cluster import versions
-from cluster.quantities import SMALLEST_MTU, Address, Bytes, DataDir, Domain, DurationMs, Name, Network, Port
-
-
-class Model(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", use_attribute_docstrings=True)
+from cluster.model import Model
+from cluster.quantities import (
+    SMALLEST_MTU,
+    Address,
+    Bytes,
+    DataDir,
+    Domain,
+    DurationMs,
+    Name,
+    Network,
+    Port,
+)
+from cluster.sites import Site
 
 
 class Cloud(StrEnum):
@@ -180,30 +188,6 @@ class Neighbours(Model):
     """Entries above which new ones are refused."""
 
 
-class SiteSsh(Model):
-    """How Ansible reaches a site's machines."""
-
-    user: str = "root"
-    """Login name; root, or one that may use sudo without a password."""
-    port: Port = 22
-    """TCP port of sshd."""
-    private_key: str | None = None
-    """Path of a private key on the operator's machine. Default: the SSH agent."""
-
-
-class Site(Model):
-    """A place with machines of your own, joined to the cluster's region."""
-
-    racks: dict[Name, Network]
-    """Layer-2 networks: name -> range. Hosts of one rack reach each other without a router."""
-    link_mtu: int = Field(default=1500, ge=1280, le=9216)
-    """Bytes, of the hosts' links."""
-    uplink_mtu: int = Field(default=1500, ge=SMALLEST_MTU, le=9216)
-    """Bytes, of the narrowest link between racks and towards the region (1400 through IPsec)."""
-    ssh: SiteSsh = SiteSsh()
-    """How Ansible reaches the machines."""
-
-
 class TaintEffect(StrEnum):
     """What happens to pods that don't tolerate the taint."""
 
@@ -236,7 +220,7 @@ class Pool(Model):
     """Workers that the region always has."""
     max: int = Field(default=0, ge=0)
     """Workers that the pool can grow to in the region."""
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = Field(default={})
     """Node labels, for example openai.org/location: onprem-sjc1."""
     taints: tuple[Taint, ...] = Field(default=(), strict=False)
     """Node taints."""
@@ -298,9 +282,9 @@ class ClusterSpec(Model):
     """Ranges of addresses, and the pods' overlay."""
     neighbours: Neighbours = Neighbours()
     """Neighbour (ARP) table thresholds. Default: computed from the cluster's size."""
-    sites: dict[Name, Site] = {}
+    sites: dict[Name, Site] = Field(default={})
     """Places with machines of your own: name -> site."""
-    pools: dict[Name, Pool] = {}
+    pools: dict[Name, Pool] = Field(default={})
     """Workers, by kind: name -> pool."""
     artefacts: Artefacts = Artefacts()
     """Where hosts download programs and images from. Default: the upstream sites."""
@@ -315,7 +299,7 @@ class Cluster(Model):
     """A loaded cluster: the spec and the machines that its pools name. What every other package reads."""
 
     spec: ClusterSpec
-    hosts: dict[str, tuple[Host, ...]] = {}
+    hosts: dict[str, tuple[Host, ...]] = Field(default={})
     """Pool name -> its machines, in the order of the hosts file."""
 
     @property

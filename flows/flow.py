@@ -26,6 +26,8 @@ class Role(StrEnum):
     WORKER_AT_SITE = "worker at a site"
     POD = "pod"
     """The range of pods, where their packets travel unwrapped."""
+    SITE_EDGE = "edge router of a site"
+    VPN_GATEWAY = "VPN gateway of the cloud"
     SECRET_STORE = "secret store"
     """And of the payloads that user data refers to."""
     ARTEFACT_MIRROR = "artefact mirror"
@@ -39,7 +41,7 @@ class Role(StrEnum):
 
 CLOUD_SIDE = (Role.API_SERVER, Role.ETCD_MAIN, Role.ETCD_EVENTS, Role.WORKER_IN_REGION)
 """Hosts that boot from user data."""
-OWN = frozenset({*CLOUD_SIDE, Role.LOAD_BALANCER, Role.WORKER_AT_SITE, Role.POD})
+OWN = frozenset({*CLOUD_SIDE, Role.LOAD_BALANCER, Role.WORKER_AT_SITE, Role.POD, Role.SITE_EDGE, Role.VPN_GATEWAY})
 """What is part of the cluster; the others are around it, and their firewalls are not ours."""
 
 
@@ -48,6 +50,8 @@ class Protocol(StrEnum):
 
     TCP = "tcp"
     UDP = "udp"
+    ESP = "esp"
+    """IP protocol 50: encrypted packets of IPsec, which have no ports."""
     ALL = "all"
     """Every protocol, with every port."""
 
@@ -56,9 +60,9 @@ class Protocol(StrEnum):
 class Flow:
     """`source` may open connections to `ports` of `destination`; answers belong to the connection.
 
-    ports: rising; none with `Protocol.ALL`. why: one sentence, which is also the comment of the
-    rule: at most 127 characters (nft), of those that AWS takes in a rule's description (no
-    apostrophe).
+    ports: rising; none with `Protocol.ESP` and `Protocol.ALL`. why: one sentence, which is also the
+    comment of the rule: at most 127 characters (nft), of those that AWS takes in a rule's
+    description (no apostrophe).
     """
 
     source: Role

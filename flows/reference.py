@@ -9,14 +9,16 @@ _HEAD = """\
 
 Who opens connections to whom, on which port, and why. Security groups, firewalls and nftables are to come from this
 one table, `flows/table.py`, and from nothing beside it; `flows(cluster)` is what one cluster needs of it. Written here
-by `make golden`: a cluster with both etcds on hosts of their own, workers in the region and at a site, and VXLAN with
-direct routing, with the default ports.
+by `make golden`: a cluster with both etcds on hosts of their own, workers in the region and at a site that a VPN joins,
+and VXLAN with direct routing, with the default ports.
 
 - A connection's answers belong to it. What has no row is closed.
 - A role stands for the addresses on the wire. What pods send beyond their own range carries the address of their
   worker, so their way to the API is a row of the worker.
 - With `etcd.events.hosts: main`, the rows of etcd events are rows of the hosts of main.
 - Without `direct_routing`, nothing reaches a pod but inside VXLAN. With `host-gw` there is no VXLAN.
+- Without `vpn` at a site, there is neither an edge router nor a gateway. With it, all that the site and the region send
+  each other goes through its tunnels; the rows of who sends what stay the same.
 - Where a load balancer keeps its clients' addresses, a rule for API servers names who may reach the load balancer,
   beside the load balancer and its probes.
 - What workloads ask of the world (data sets, package sites) is the operator's choice, and none of these rows.
@@ -50,7 +52,7 @@ def reference(table: Table) -> str:
 def _section(table: Table, destination: Role) -> str:
     sources: dict[tuple[str, str, str], list[str]] = {}
     for flow in into(table, destination):
-        ports = "every" if flow.protocol is Protocol.ALL else ", ".join(map(str, flow.ports))
+        ports = "every" if flow.protocol is Protocol.ALL else ", ".join(map(str, flow.ports)) or "none"
         sources.setdefault((flow.protocol.value, ports, flow.why), []).append(flow.source.value)
     rows = (f"| {', '.join(names)} | {' | '.join(what)} |\n" for what, names in sources.items())
     return f"\n## To: {destination.value}\n\n| from | protocol | port | why |\n|---|---|---|---|\n{''.join(rows)}"

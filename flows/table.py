@@ -16,6 +16,8 @@ KUBELET_PORT = 10250
 """The kubelet's default, which its configuration leaves."""
 HTTP, HTTPS, DNS, NTP = 80, 443, 53, 123
 """Where services around the cluster listen, by IANA's register; metadata services speak HTTP."""
+IKE, IKE_NAT, BGP = 500, 4500, 179
+"""RFC 7296, also through a NAT, where packets are carried in UDP too; RFC 4271."""
 
 UPSTREAM = ArtefactSource(mirror=None, sha256={})
 """Programs and images from the sites of those who publish them."""
@@ -37,6 +39,7 @@ def flows(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> Table:
         *(flow for role in ROLES for flow in _into_etcd(cluster, role, hosts[role])),
         *_into_workers(spec, workers),
         *_into_pods(spec, workers),
+        *_between_site_and_cloud(spec),
         *_to_the_outside(machines, workers, source),
     )
 
@@ -100,6 +103,19 @@ def _into_pods(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow]:
         why = "Native routes of flannel, between hosts of one layer-2 network."
         for source in (*workers, Role.POD):
             yield Flow(source, Role.POD, Protocol.ALL, (), why)
+
+
+def _between_site_and_cloud(spec: ClusterSpec) -> Iterator[Flow]:
+    """Who sends what inside the tunnels is in the other rows."""
+    if not any(site.vpn for site in spec.sites.values()):
+        return
+    edge, gateway = Role.SITE_EDGE, Role.VPN_GATEWAY
+    for source, destination in ((edge, gateway), (gateway, edge)):
+        exchange = "IKEv2 sets up the tunnels of a site and renews their keys, from either end."
+        yield Flow(source, destination, Protocol.UDP, (IKE, IKE_NAT), exchange)
+        yield Flow(source, destination, Protocol.ESP, (), "What a site and the region send each other, encrypted.")
+    # Azure's gateway leaves it to a router with a link-local address to open the session (VPN Gateway FAQ).
+    yield from _tcp([edge], gateway, [BGP], "BGP inside a tunnel: the racks of the site, and the hosts in the region.")
 
 
 def _to_the_outside(machines: tuple[Role, ...], workers: tuple[Role, ...], source: ArtefactSource) -> Iterator[Flow]:

@@ -14,7 +14,8 @@ from typing import Any
 from cluster import versions
 from cluster.artefacts import Artefact, ArtefactSource, catalogue
 from cluster.outputs import ClusterOutputs
-from cluster.spec import Cluster, Host, Pool, Site
+from cluster.sites import Site
+from cluster.spec import Cluster, Host, Pool
 from network.render import FORWARDING, MODULES, NEIGHBOURS, NET_CONF, worker_files
 
 # Which role places which of the network's files.

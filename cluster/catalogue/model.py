@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
-from cluster.spec import Model
+from cluster.model import Model
 
 _NAME = "[a-z0-9-]+"
 _PLACE = f"{_NAME}(:{_NAME}(,{_NAME})*)?"

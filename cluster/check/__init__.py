@@ -22,6 +22,7 @@ from cluster.check import (
     pools,
     region,
     versions,
+    vpn,
 )
 from cluster.check.finding import Checked, Finding, Rule, Subject
 from cluster.positions import Positions, nowhere
@@ -37,6 +38,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     *network.RULES,
     *capacity.RULES,
     *flannel.RULES,
+    *vpn.RULES,
     *etcd.RULES,
     *pools.RULES,
     *hosts.RULES,

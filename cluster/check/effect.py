@@ -12,6 +12,7 @@ from cluster.spec import Cloud
 
 _BACKUP = ("nobody takes snapshots", "leave it out, and take them with etcdctl snapshot save")
 _DISK_SIZE = ("members' disks have no limit", "leave it out, and keep twice the quota free for each member")
+_VPN = ("nobody makes the gateway and the tunnels", "leave it out, and join the site to the region by other means")
 _IDLE: dict[Where, tuple[str, str]] = {
     ("etcd", "main", "backup"): _BACKUP,
     ("etcd", "events", "backup"): _BACKUP,
@@ -25,10 +26,11 @@ _IDLE: dict[Where, tuple[str, str]] = {
 
 def without_effect(subject: Subject) -> Iterator[Finding]:
     """Who writes a backup must not believe that there is one."""
-    for where, (instead, until_then) in _IDLE.items():
-        if _written(subject.spec, where):
-            message = f"nothing acts on {show(where)} yet: {instead}"
-            yield Finding(where, message, until_then, severity="warning")
+    written = {where: why for where, why in _IDLE.items() if _written(subject.spec, where)}
+    written |= {("sites", name, "vpn"): _VPN for name, site in subject.spec.sites.items() if site.vpn}
+    for where, (instead, until_then) in written.items():
+        message = f"nothing acts on {show(where)} yet: {instead}"
+        yield Finding(where, message, until_then, severity="warning")
     if subject.spec.control_plane.cloud is Cloud.LAB:
         for name, pool in subject.spec.pools.items():
             if pool.site is None:

@@ -9,16 +9,21 @@ from network.addresses import ROLES
 
 REGION = {"cpu": {"machine": "m", "max": 3}}
 ETCDS = (Role.ETCD_MAIN, Role.ETCD_EVENTS)
+VPN = {
+    "asn": 65010,
+    "inside": "169.254.21.0/29",
+    "routers": {"a": {"address": "203.0.113.10", "psk": {"secret": "psk"}}},
+}
 WORKERS = (Role.WORKER_IN_REGION, Role.WORKER_AT_SITE)
 
 
-def shape(shared, backend, direct, where, ports, vxlan, ssh):
+def shape(shared, backend, direct, where, ports, vxlan, ssh, vpn):
     """Changes of the lab's spec; `where`: of "region" and "site", who has workers."""
     etcds = {role: {"client_port": ports[2 * n], "peer_port": ports[2 * n + 1]} for n, role in enumerate(ROLES)}
     return {
         "etcd": {"main": etcds["main"], "events": etcds["events"] | {"hosts": "main" if shared else "dedicated"}},
         "network": {"flannel": {"backend": backend, "direct_routing": direct, "port": vxlan}},
-        "sites": {"onprem": {"ssh": {"port": ssh}}},
+        "sites": {"onprem": {"ssh": {"port": ssh}, "vpn": vpn}},
         "pools": (REGION if "region" in where else {}) | ({} if "site" in where else {"workers": None}),
     }
 
@@ -33,6 +38,7 @@ SHAPES = st.builds(
     ports=st.lists(PORTS, min_size=4, max_size=4, unique=True),
     vxlan=PORTS,
     ssh=st.sampled_from([22, 2222]),
+    vpn=st.sampled_from([None, VPN]),
 )
 
 

@@ -12,9 +12,10 @@ from cluster.artefacts import ArtefactSource
 from flows.flow import CLOUD_SIDE, OWN, Protocol, Role, closed, into, out_of, roles
 from flows.reference import reference
 from flows.table import flows
-from tests.flows.support import ETCDS, REGION, SHAPES, WORKERS, between, ports_into
+from tests.flows.support import ETCDS, REGION, SHAPES, VPN, WORKERS, between, ports_into
 
 ROOT = Path(__file__).parents[2]
+EVERYONE = {"pools": REGION, "sites": {"onprem": {"vpn": VPN}}}
 
 
 @given(SHAPES)
@@ -50,7 +51,7 @@ def test_no_flow_leads_from_everywhere_or_everywhere(build, changes):
     table = flows(build(changes))
     known = set(roles(table))
     for flow in table:
-        assert bool(flow.ports) == (flow.protocol is not Protocol.ALL)
+        assert bool(flow.ports) == (flow.protocol in (Protocol.TCP, Protocol.UDP))
         if flow.protocol is Protocol.ALL:
             assert flow.destination is Role.POD
             assert flow.source in {*WORKERS, Role.POD}
@@ -84,7 +85,7 @@ def test_roles_are_those_that_the_cluster_has(build):
     assert Role.REGISTRY not in roles(without)
     empty = flows(build({"pools": {"workers": None, "cpu": {"machine": "m", "max": 0}}}))
     assert not set(WORKERS) & set(roles(empty))
-    assert set(roles(flows(build({"pools": REGION})))) == set(Role)
+    assert set(roles(flows(build(EVERYONE)))) == set(Role)
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -121,6 +122,20 @@ def test_ssh_is_open_on_the_ports_of_the_sites_that_have_workers(build):
     assert between(table, Role.OPERATOR, Role.WORKER_AT_SITE) == {22, 2222}
 
 
+@given(SHAPES)
+def test_a_joined_site_and_the_gateway_speak_ipsec_and_bgp_to_each_other_and_to_nobody_else(build, changes):
+    cluster = build(changes)
+    table, ends = flows(cluster), {Role.SITE_EDGE, Role.VPN_GATEWAY}
+    found = {flow for flow in table if {flow.source, flow.destination} & ends}
+    if not cluster.spec.sites["onprem"].vpn:
+        assert not found
+        return
+    assert {frozenset((flow.source, flow.destination)) for flow in found} == {frozenset(ends)}
+    assert {flow.protocol for flow in into(table, Role.SITE_EDGE)} == {Protocol.UDP, Protocol.ESP}
+    assert ports_into(table, Role.SITE_EDGE, Protocol.UDP) == {500, 4500}
+    assert ports_into(table, Role.VPN_GATEWAY) == {179}
+
+
 @pytest.mark.parametrize(
     ("mirror", "registry", "ports"),
     [
@@ -150,7 +165,7 @@ def test_a_reason_is_a_sentence_that_every_firewall_takes_as_a_comment(build, ch
 
 def test_the_reference_of_flows_is_current(build):
     path = ROOT / "docs" / "flows.md"
-    text = reference(flows(build({"pools": REGION})))
+    text = reference(flows(build(EVERYONE)))
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         path.write_text(text)
     assert path.read_text() == text, "run `make golden`"

@@ -1,0 +1,86 @@
+"""The tunnels that join sites to the region: what each end of each is told.
+
+Every edge router of a site has a tunnel to each end of the cloud's gateway: IPsec with a pre-shared key,
+and BGP inside. The cloud's network and the routers' settings are made from this plan alone, so the two
+ends agree. `announces` is also what the other end accepts: whatever else is offered is dropped, so a
+router that is joined to two clusters leads neither to the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Interface, IPv4Network, collapse_addresses
+
+from cluster.spec import Cluster
+from cluster.vpn import ENDS, TUNNEL_PREFIX, gateway, tunnel_mss, tunnel_mtu
+
+
+@dataclass(frozen=True)
+class End:
+    """One end of a tunnel. announces: the routes that it tells the other by BGP, rising."""
+
+    address: IPv4Interface
+    asn: int
+    announces: tuple[IPv4Network, ...]
+
+
+@dataclass(frozen=True)
+class Tunnel:
+    """One tunnel.
+
+    gateway_end: the end of the gateway that it leads to, from 0. peer: the router's public address.
+    secret: the name of the pre-shared key in the stack's configuration. mtu, mss: bytes of the largest
+    packet and TCP segment that cross it whole. esp: the cipher, its key's bits and its check's bytes.
+    """
+
+    site: str
+    router: str
+    gateway_end: int
+    peer: IPv4Address
+    secret: str
+    cloud: End
+    edge: End
+    mtu: int
+    mss: int
+    ike_version: int = 2
+    esp: str = "AES-256-GCM-16"
+
+
+def tunnels(cluster: Cluster) -> tuple[Tunnel, ...]:
+    """Every tunnel of a checked cluster, by site, router and end; none where no site has a `vpn`.
+
+    A tunnel's addresses follow from its site's range and the router's place in it, so another site, or a
+    router after the others, moves nobody. The gateway has the first address, as AWS wants it
+    (learn.microsoft.com, vpn-gateway-howto-aws-bgp).
+    """
+    return tuple(tunnel for site in cluster.spec.sites for tunnel in _of_site(cluster, site))
+
+
+def _of_site(cluster: Cluster, name: str) -> tuple[Tunnel, ...]:
+    spec, site = cluster.spec, cluster.spec.sites[name]
+    vpn = site.vpn
+    if not vpn:
+        return ()
+    made, routes = [], tuple(collapse_addresses(site.racks.values()))
+    links = vpn.inside.subnets(new_prefix=TUNNEL_PREFIX)
+    for router, settings in vpn.routers.items():
+        for end in range(ENDS):
+            link = next(links)
+            made.append(
+                Tunnel(
+                    site=name,
+                    router=router,
+                    gateway_end=end,
+                    peer=settings.address,
+                    secret=settings.psk.secret,
+                    cloud=End(_address(link, 1), gateway(spec).asn, (spec.network.nodes,)),
+                    edge=End(_address(link, 2), vpn.asn, routes),
+                    mtu=tunnel_mtu(spec, vpn),
+                    mss=tunnel_mss(spec, vpn),
+                )
+            )
+    return tuple(made)
+
+
+def _address(link: IPv4Network, number: int) -> IPv4Interface:
+    return IPv4Interface((link[number], link.prefixlen))
