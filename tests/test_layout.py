@@ -44,7 +44,7 @@ GUARDED = {"pulumi": {"simcloud", "stacks"}, "ansible_runner": {"inventories"}}
 ON_HOSTS = [
     *sorted((ROOT / "control_plane" / "host").glob("*.py")),
     ROOT / "userdata" / "boot.py",
-    ROOT / "stacks" / "lab" / "menagerie_secret.py",
+    *sorted((ROOT / "stacks").glob("*/menagerie_secret.py")),
 ]
 
 

@@ -1,0 +1,297 @@
+"""The programs by which hosts of the three clouds read their stores, and the boot program over them.
+
+`tests.stacks.fake_stores` says what stands at the other end.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import ssl
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from botocore.credentials import Credentials
+from hypothesis import given
+from hypothesis import strategies as st
+
+import control_plane.render
+import etcd.render
+from stacks import certificates
+from stacks.certificates import Request
+from tests.stacks.fake_stores import Answer, Aws, Azure, Cloud, Gcp, moto, serve, told
+from userdata import Payload, boot, render
+
+PROGRAM_BYTES = 3584
+USER_DATA_BYTES = 12 * 1024
+PAYLOAD = Payload('{"files": [{"path": "/etc/a", "text": "ä\\n"}]}\n')
+SECRET = "-----BEGIN PRIVATE KEY-----\n\0ä\n"
+NAMES = [
+    *(secret.name for secret in control_plane.render.secrets()),
+    *(secret.name for secret in etcd.render.secrets("events", "etcd-events-1")),
+    PAYLOAD.name,
+]
+"""All kinds of names that a cluster has."""
+
+Ask = Callable[..., subprocess.CompletedProcess[bytes]]
+
+
+@pytest.fixture(scope="module")
+def moto_server() -> Iterator[None]:
+    Aws.server = moto()
+    yield
+    Aws.server.stop()
+
+
+@pytest.fixture
+def aws(moto_server: None) -> Iterator[Aws]:
+    urllib.request.urlopen("http://{}:{}/moto-api/reset".format(*Aws.server.get_host_and_port()), b"")
+    cloud = Aws()
+    stop = serve(cloud)
+    yield cloud
+    stop()
+
+
+@pytest.fixture(params=["aws", "gcp", "azure"])
+def cloud(request: pytest.FixtureRequest) -> Iterator[Cloud]:
+    if request.param == "aws":
+        yield request.getfixturevalue("aws")
+        return
+    made = {"gcp": Gcp, "azure": Azure}[request.param]()
+    stop = serve(made)
+    yield made
+    stop()
+
+
+@pytest.fixture(params=[Aws, Gcp, Azure], ids=["aws", "gcp", "azure"])
+def adapter(request: pytest.FixtureRequest):
+    return request.param().in_production()
+
+
+def placed(tmp_path: Path, cloud: Cloud) -> Path:
+    program = tmp_path / "menagerie-secret"
+    program.write_text(cloud.adapter().script().replace("/usr/bin/python3", sys.executable, 1))
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Ask:
+    def asked(cloud: Cloud, *names: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run([placed(tmp_path, cloud), *names], check=False, capture_output=True)
+
+    return asked
+
+
+def lines(done: subprocess.CompletedProcess[bytes]) -> list[str]:
+    assert done.stdout == b""
+    return done.stderr.decode().splitlines()
+
+
+def test_a_host_reads_its_secrets_to_the_byte(cloud: Cloud, ask: Ask) -> None:
+    cloud.hold({"etcd-main-ca.crt": SECRET, "b": "2", "c": "3"})
+    done = ask(cloud, "etcd-main-ca.crt", "c")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout) == {"etcd-main-ca.crt": SECRET, "c": "3"}
+
+
+def test_all_secrets_come_over_one_connection_beside_that_to_the_metadata(cloud: Cloud, ask: Ask) -> None:
+    cloud.hold(dict.fromkeys(NAMES, "x"))
+    assert ask(cloud, *NAMES).returncode == 0
+    assert cloud.connections == 2
+
+
+def test_every_missing_and_every_denied_secret_is_told_at_once(cloud: Cloud, ask: Ask) -> None:
+    cloud.hold({"own": "1", "ca.key": "2"})
+    cloud.deny("ca.key")
+    done = ask(cloud, "sa.key", "own", "ca.key", "sa.pub")
+    assert done.returncode == 1
+    told_of = lines(done)
+    assert [line.split(": ")[1] for line in told_of] == ["sa.key", "ca.key", "sa.pub"]
+    assert [cloud.PERMISSION in line for line in told_of] == [False, True, False]
+    assert all(re.search("(?i)not ?found|can't find", told_of[n]) for n in (0, 2))
+
+
+def test_a_store_that_throttles_is_asked_again(cloud: Cloud, ask: Ask) -> None:
+    cloud.store_fault = cloud.THROTTLED
+    done = ask(cloud, "a")
+    assert (done.returncode, len(lines(done))) == (69, 1)
+
+
+BUSY = [
+    (Answer(500, "oops"), "HTTP 500 oops"),
+    (Answer(503, "<html>\nbusy"), "HTTP 503 <html> busy"),
+    (Answer(200, '{"SecretString": "KEY', length=100), "IncompleteRead"),
+]
+NOT_WHOLE = [
+    (Answer(200, '{"SecretString": "KEY'), "Unterminated string"),
+    (Answer(200, ""), "Expecting value"),
+]
+
+
+@pytest.mark.parametrize(
+    ("part", "fault", "told_as"),
+    [*(("metadata", *fault) for fault in BUSY), *(("store", *fault) for fault in BUSY + NOT_WHOLE)],
+)
+def test_a_failure_that_passes_is_no_refusal(cloud: Cloud, ask: Ask, part: str, fault: Answer, told_as: str) -> None:
+    setattr(cloud, f"{part}_fault", fault)
+    done = ask(cloud, "a")
+    assert done.returncode == 69
+    (line,) = lines(done)
+    assert told_as in line
+    assert "KEY" not in line
+
+
+def test_a_slow_store_is_not_waited_for_for_ever(cloud: Cloud, tmp_path: Path) -> None:
+    cloud.store_fault = Answer(200, "{}", after_s=0.5)
+    program = placed(tmp_path, cloud)
+    program.write_text(program.read_text().replace("timeout=5", "timeout=0.2"))
+    done = subprocess.run([program, "a"], check=False, capture_output=True)
+    assert (done.returncode, lines(done)) == (69, ["127.0.0.1: timed out"])
+
+
+@pytest.mark.parametrize("part", ["url", "metadata"])
+def test_a_server_that_is_down_is_told_apart_from_one_that_refuses(cloud: Cloud, ask: Ask, part: str) -> None:
+    setattr(cloud, part, "http://127.0.0.1:1")
+    done = ask(cloud, "a")
+    assert (done.returncode, len(lines(done))) == (69, 1)
+    assert b"refused" in done.stderr
+
+
+def test_a_store_is_trusted_by_its_certificate_only(
+    cloud: Cloud, ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud.hold({"a": "1"})
+    trusted, other = (certificates.new_authority(name) for name in ("trusted", "other"))
+    (tmp_path / "trusted").write_text(trusted.certificate)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "trusted"))
+    for authority, code in ((other, 69), (trusted, 0)):
+        leaf = certificates.issue(authority, Request("store", addresses=("127.0.0.1",)))
+        (tmp_path / "leaf").write_text(leaf.certificate + leaf.private_key)
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(tmp_path / "leaf")
+        stop = serve(cloud, tls)
+        done = ask(cloud, "a")
+        stop()
+        assert done.returncode == code
+        assert (b"CERTIFICATE_VERIFY_FAILED" in done.stderr) == bool(code)
+
+
+def test_a_host_without_an_identity_is_told_so(cloud: Cloud, ask: Ask) -> None:
+    cloud.metadata_fault = cloud.NO_IDENTITY
+    done = ask(cloud, "a", "b")
+    assert done.returncode == 1
+    (line,) = lines(done)
+    assert line.startswith("127.0.0.1: no identity: HTTP 4")
+
+
+def test_an_expired_token_is_told(cloud: Cloud, ask: Ask) -> None:
+    cloud.expired = True
+    done = ask(cloud, "a")
+    assert done.returncode == 1
+    assert re.search("Expired|invalid authentication", done.stderr.decode())
+
+
+def test_a_signature_made_with_another_key_is_refused(aws: Aws, ask: Ask) -> None:
+    aws.hold({"a": "1"})
+    assert ask(aws, "a").returncode == 0
+    aws.role = Credentials(aws.role.access_key, "another", aws.role.token)
+    done = ask(aws, "a")
+    assert done.returncode == 1
+    assert b"InvalidSignatureException" in done.stderr
+
+
+@pytest.mark.parametrize("ahead", [600, -600, 365 * 24 * 3600])
+def test_a_clock_that_spoils_signatures_is_told(aws: Aws, ask: Ask, ahead: float) -> None:
+    aws.hold({"a": "1"})
+    aws.clock_ahead_s = ahead
+    done = ask(aws, "a")
+    assert done.returncode == 1
+    seconds = re.search(r"this host's clock is ([+-]\d+) s off", done.stderr.decode())
+    assert seconds
+    assert abs(int(seconds[1]) + ahead) < 10
+
+
+def test_a_role_that_can_t_be_assumed_is_told(aws: Aws, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    refusal = told(200, Code="AssumeRoleUnauthorizedAccess", Message="EC2 cannot assume the role r.")
+    given = aws.of_metadata
+    monkeypatch.setattr(aws, "of_metadata", lambda *asked: refusal if asked[1].endswith("-role") else given(*asked))
+    done = ask(aws, "a")
+    assert done.returncode == 1
+    assert b"EC2 cannot assume the role r." in done.stderr
+
+
+@pytest.mark.parametrize("status", [404, 410, 429])
+def test_azure_s_metadata_is_asked_again_while_it_is_updated(ask: Ask, status: int) -> None:
+    cloud = Azure(metadata_fault=told(status, error="updating"))
+    stop = serve(cloud)
+    done = ask(cloud, "a")
+    stop()
+    assert done.returncode == 69
+
+
+def test_a_host_boots_with_its_payload_and_its_secrets(
+    tmp_path: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reference = tmp_path / "host" / "payload.sha256"
+    reference.parent.mkdir()
+    reference.write_text(f"{PAYLOAD.sha256}  {PAYLOAD.name}\n")
+    monkeypatch.setattr(boot, "PAYLOAD", reference)
+    monkeypatch.setattr(boot, "STORE", str(placed(tmp_path, cloud)))
+    with pytest.raises(boot.Failure, match=PAYLOAD.name) as missing:
+        boot.load_payload()
+    assert not isinstance(missing.value, boot.StoreSilent)
+    cloud.hold({PAYLOAD.name: PAYLOAD.packed()} | dict.fromkeys(NAMES[:-1], SECRET))
+    cloud.store_fault = cloud.THROTTLED
+    with pytest.raises(boot.StoreSilent):
+        boot.load_payload()
+    assert list(reference.parent.iterdir()) == [reference]
+    cloud.store_fault = None
+    assert boot.load_payload() == json.loads(PAYLOAD.text)
+    assert boot.ask_store(NAMES[:-1]) == dict.fromkeys(NAMES[:-1], SECRET)
+
+
+def test_the_program_is_short_and_user_data_fits_every_cloud_with_room_to_spare(adapter) -> None:
+    assert len(adapter.script().encode()) <= PROGRAM_BYTES
+    assert len(render(PAYLOAD, adapter, "etcd-events-1").encode()) <= USER_DATA_BYTES
+
+
+def test_hosts_ask_the_documented_addresses_and_nothing_is_left_to_fill_in(adapter) -> None:
+    text = adapter.script()
+    assert set(re.findall(r'"(https?://[^"]+)"', text)) == {adapter.url, "http://169.254.169.254"}
+    assert adapter.url.startswith("https://")
+    assert re.findall(r"\b(?:NAME|STORE|METADATA)_[A-Z]+|CLIENT_ID|AUDIENCE", text) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_has_its_place_in_the_store_and_is_found_again(adapter, name: str) -> None:
+    stored = adapter.stored_name(name)
+    assert adapter.plain_name(stored) == name
+    # What looks like the end of an ARN confuses Secrets Manager.
+    assert not re.search("-.{6}$", stored) or not isinstance(adapter, type(Aws().in_production()))
+
+
+@given(name=st.text("ab-.", min_size=1, max_size=8) | st.text("a0-._/A", min_size=1, max_size=140))
+def test_no_two_names_share_a_place_and_no_place_is_one_that_the_cloud_refuses(name: str) -> None:
+    allowed = {Aws: r"[\w/+=.@-]{1,512}", Gcp: r"[\w-]{1,255}", Azure: r"[a-zA-Z][0-9a-zA-Z-]{0,126}"}
+    for cloud, pattern in allowed.items():
+        adapter = cloud().in_production()
+        try:
+            stored = adapter.stored_name(name)
+        except ValueError:
+            assert re.search(r"[_A/]|--|-\.|\.\.|^[^a]|.{64}", name)
+            continue
+        assert adapter.plain_name(stored) == name
+        assert re.fullmatch(pattern, stored, re.ASCII)
+        if cloud is Azure:
+            assert stored == stored.lower()
+
+
+def test_names_of_one_cluster_are_not_those_of_another() -> None:
+    for store in (Aws().in_production(), Gcp().in_production()):
+        assert replace(store, cluster="a").stored_name("b-c") != replace(store, cluster="a-b").stored_name("c")
