@@ -115,7 +115,7 @@ class ClusterStack:
             with turn(self._state_dir / "turn") as cut_short:
                 if stale_locks(self._locks, self._cluster.is_lab):
                     self._guarded(self._stack.cancel)
-                if cut_short:
+                if cut_short and self._cluster.is_lab:
                     self._guarded(self._forget_interrupted_creates)
                 yield
         except BusyError as error:
@@ -124,8 +124,9 @@ class ClusterStack:
             ) from None
 
     def _forget_interrupted_creates(self) -> None:
-        """Drop the records of creates that were under way: every create of ours may be repeated.
+        """Drop the records of creates that were under way: those of the lab may be repeated.
 
+        A cloud may have made something that the record alone still tells of; there it is kept, and the engine warns.
         By the CLI, because the Automation API exports secrets in clear, and imports them by way of a
         temporary file that outlives a failure.
         """

@@ -1,0 +1,159 @@
+"""Simulated clouds: asked directly (`api`), and by stacks of the real engine (`engine`)."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pulumi import automation as auto
+from pulumi.automation.events import EngineEvent
+
+from simcloud.faults import Faults
+from simcloud.rules import Offers
+from simcloud.server import CLOUDS, simulated_clouds
+from simcloud.simulation import SimulatedCloud
+from simcloud.world import Record, World
+from tools import build
+
+PLACES = {
+    "aws": {"region": "eu-west-1"},
+    "gcp": {"project": "apes", "region": "europe-west4", "zone": "europe-west4-a"},
+    "azure": {"location": "westeurope"},
+}
+
+
+class Api:
+    """One cloud without an engine. settings: changes of what its provider is configured with."""
+
+    def __init__(self, name: str, world: World | None = None, offers: Offers | None = None, **settings: str) -> None:
+        self.world = World() if world is None else world
+        self.simulation = SimulatedCloud(CLOUDS[name], self.world, offers or Offers())
+        self.settings = CLOUDS[name].configure({**PLACES[name], **settings})
+
+    def create(self, token: str, called: str = "it", **inputs: object) -> Record:
+        return self.simulation.create(self.settings, token, called, self.checked(token, called, inputs))
+
+    def update(self, record: Record, **changes: object) -> Record:
+        new = {name: value for name, value in {**record.inputs, **changes}.items() if value is not None}
+        return self.simulation.update(self.settings, record.type, record.urn, record.id, new)
+
+    def delete(self, record: Record) -> None:
+        self.simulation.delete(self.settings, record.type, record.id)
+
+    def replaces(self, token: str, old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+        return self.simulation.diff(token, dict(old), dict(new)).replaces
+
+    def checked(self, token: str, called: str, inputs: Mapping[str, object]) -> dict[str, Any]:
+        found, failures = self.simulation.check(self.settings, token, called, {}, dict(inputs), "5eed5eed", "")
+        if failures:
+            raise failures[0]
+        return found
+
+
+@pytest.fixture
+def api() -> type[Api]:
+    return Api
+
+
+class Engine:
+    """The engine with one stack over a world. program: exchange it between runs."""
+
+    def __init__(
+        self, cli: auto.PulumiCommand, folder: Path, world: World, faults: Faults, environment: Mapping[str, str]
+    ) -> None:
+        self.world = world
+        self.faults = faults
+        self.program: Callable[[], None] = lambda: None
+        (folder / "state").mkdir(exist_ok=True)
+        configuration = {
+            f"{CLOUDS[cloud].package}:{name}": value
+            for cloud, places in PLACES.items()
+            for name, value in places.items()
+        }
+        options = auto.LocalWorkspaceOptions(
+            work_dir=str(folder),
+            pulumi_command=cli,
+            project_settings=auto.ProjectSettings(
+                name="apes", runtime="python", backend=auto.ProjectBackend(url=f"file://{folder / 'state'}")
+            ),
+            stack_settings={"sim": auto.StackSettings(config=configuration)},
+            env_vars={
+                **environment,
+                "PULUMI_CONFIG_PASSPHRASE": "tests",
+                "PULUMI_SKIP_UPDATE_CHECK": "true",
+                "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+                "PULUMI_HOME": str(folder / "home"),
+            },
+        )
+        self.stack = auto.create_or_select_stack(
+            "sim", project_name="apes", program=lambda: self.program(), opts=options
+        )
+        # After each run the Automation API asks the CLI three times more, which takes longer than the run.
+        self.stack.outputs = dict
+        self.stack.info = lambda *_: object()
+
+    def preview(self, **options: bool) -> dict[str, int]:
+        """Operation -> number of the clouds' resources."""
+        seen: Counter[str] = Counter()
+        self.stack.preview(on_event=lambda event: seen.update(_operation(event)), **options)
+        return dict(seen)
+
+    def up(self, **options: bool) -> dict[str, int]:
+        """Operation -> number of the clouds' resources."""
+        seen: Counter[str] = Counter()
+        self.stack.up(on_event=lambda event: seen.update(_operation(event)), **options)
+        return dict(seen)
+
+    def outputs(self) -> dict[str, Any]:
+        return {name: output.value for name, output in auto.Stack.outputs(self.stack).items()}
+
+    def refused(self, run: Callable[..., object] | None = None, **options: object) -> str:
+        """What an update that fails says."""
+        with pytest.raises(auto.CommandError) as error:
+            (run or self.stack.up)(**options)
+        return " ".join(str(error.value).split())
+
+    def orphans(self) -> list[Record]:
+        return self.world.orphans(self.stack.export_stack().deployment or {})
+
+    def kill(self) -> None:
+        """Kill the engine that is running for this stack."""
+        for status in Path("/proc").glob("[0-9]*/status"):
+            fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
+            if fields["Name"] == "pulumi" and fields["PPid"] == str(os.getpid()):
+                os.kill(int(status.parent.name), 9)
+
+
+def _operation(event: EngineEvent) -> list[str]:
+    step = event.resource_pre_event
+    return [] if step is None or step.metadata.type.startswith("pulumi:") else [step.metadata.op.value]
+
+
+@pytest.fixture(scope="session")
+def cli(tmp_path_factory: pytest.TempPathFactory) -> auto.PulumiCommand:
+    built = {row["program"]: row for row in build.states()}["pulumi"]
+    if not built["built"]:
+        pytest.skip("pulumi is not built; `make lab` and `make test` build it")
+    # The Automation API looks for bin/pulumi below a root.
+    root = tmp_path_factory.mktemp("cli")
+    (root / "bin").mkdir()
+    (root / "bin" / "pulumi").symlink_to(str(built["path"]))
+    return auto.PulumiCommand(root=str(root), skip_version_check=True)
+
+
+@pytest.fixture
+def engine(cli: auto.PulumiCommand, tmp_path: Path) -> Iterator[Callable[..., Engine]]:
+    """engine(world): the one stack of this test over a world; called again, over another."""
+    with ExitStack() as stack:
+
+        def made(world: World | None = None) -> Engine:
+            chosen, faults = World() if world is None else world, Faults()
+            environment = stack.enter_context(simulated_clouds(chosen, faults))
+            return Engine(cli, tmp_path, chosen, faults, environment)
+
+        yield made
