@@ -1,0 +1,70 @@
+"""Ways to services of AWS that lead neither over the internet nor through a NAT gateway."""
+
+from __future__ import annotations
+
+import json
+
+import pulumi
+import pulumi_aws as aws
+
+from cluster.spec import Cluster
+from flows.flow import Role
+from stacks.aws.network import Network
+from stacks.aws.security import SecurityGroups
+from stacks.aws.tags import tags
+
+
+class Endpoints(pulumi.ComponentResource):
+    """S3 and Secrets Manager, inside the VPC."""
+
+    def __init__(
+        self, cluster: Cluster, network: Network, security: SecurityGroups, opts: pulumi.ResourceOptions
+    ) -> None:
+        super().__init__("menagerie:aws:Endpoints", f"{cluster.name}-endpoints", None, opts)
+        self._cluster = cluster
+        self._own = pulumi.ResourceOptions(parent=self)
+        self._s3(network)
+        self._secrets(network, security.of[Role.SECRET_STORE])
+        self.register_outputs({})
+
+    def _s3(self, network: Network) -> None:
+        # Without a policy: registry.k8s.io sends those who pull from inside AWS on to buckets of its own.
+        aws.ec2.VpcEndpoint(
+            f"{self._cluster.name}-s3",
+            vpc_id=network.vpc.id,
+            service_name=self._service("s3"),
+            vpc_endpoint_type="Gateway",
+            route_table_ids=[zone.routes.id for zone in network.zones.values()],
+            tags=tags(self._cluster, "s3"),
+            opts=self._own,
+        )
+
+    def _secrets(self, network: Network, group: aws.ec2.SecurityGroup) -> None:
+        account = aws.get_caller_identity_output(opts=pulumi.InvokeOptions(parent=self)).account_id
+        aws.ec2.VpcEndpoint(
+            f"{self._cluster.name}-secrets",
+            vpc_id=network.vpc.id,
+            service_name=self._service("secretsmanager"),
+            vpc_endpoint_type="Interface",
+            private_dns_enabled=True,
+            subnet_ids=[zone.api_servers.id for zone in network.zones.values()],
+            security_group_ids=[group.id],
+            policy=account.apply(_own_secrets),
+            tags=tags(self._cluster, "secrets"),
+            opts=self._own,
+        )
+
+    def _service(self, name: str) -> str:
+        return f"com.amazonaws.{self._cluster.spec.control_plane.region}.{name}"
+
+
+def _own_secrets(account: str) -> str:
+    """A policy for secrets of this account alone, and for who belongs to it."""
+    statement = {
+        "Effect": "Allow",
+        "Principal": "*",
+        "Action": "secretsmanager:GetSecretValue",
+        "Resource": "*",
+        "Condition": {"StringEquals": {"aws:PrincipalAccount": account, "aws:ResourceAccount": account}},
+    }
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
