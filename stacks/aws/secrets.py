@@ -9,16 +9,19 @@ import pulumi
 import pulumi_aws as aws
 
 from cluster.spec import Cluster
-from etcd.members import members
-from network.addresses import ROLES, AddressPlan
+from network.addresses import AddressPlan
+from stacks import payloads
 from stacks.aws.network import Network
 from stacks.aws.store import AwsStore
 from stacks.aws.tags import tags
-from stacks.pki import Pki, Values
+from stacks.pki import Pki
 from userdata import Payload
 
 API_SERVERS = "api-servers"
 """The one identity of all API servers, which are made from one template."""
+
+Readers = Mapping[str, Mapping[str, pulumi.Input[str]]]
+"""`API_SERVERS` or the name of an etcd host -> what it may read, by name."""
 
 _HOSTS_OF_AWS = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
 _VERSION = "2012-10-17"
@@ -38,7 +41,7 @@ class Secrets(pulumi.ComponentResource):
         self,
         cluster: Cluster,
         network: Network,
-        readers: Mapping[str, Values],
+        readers: Readers,
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__("menagerie:aws:Secrets", f"{cluster.name}-secrets", None, opts)
@@ -94,16 +97,11 @@ class Secrets(pulumi.ComponentResource):
         return aws.iam.InstanceProfile(name, role=role.id, tags=tagged, opts=self._own)
 
 
-def readable(cluster: Cluster, plan: AddressPlan, pki: Pki, payloads: Mapping[str, Payload]) -> dict[str, Values]:
-    """`API_SERVERS` or the name of an etcd host -> what it may read: its own payload, keys and certificates, by name."""
-    own: dict[str, Values] = {API_SERVERS: pki.for_api_server()}
-    for role in ROLES:
-        for member in members(cluster, role, plan):
-            own.setdefault(member.host, {}).update(pki.for_member(member.name))
-    hosts = {host.name: API_SERVERS for host in plan.api_servers} | {name: name for name in own if name != API_SERVERS}
-    for host, reader in hosts.items():
-        own[reader][payloads[host].name] = pulumi.Output.from_input(payloads[host].packed())
-    return own
+def readable(cluster: Cluster, plan: AddressPlan, pki: Pki, by_host: Mapping[str, Payload]) -> Readers:
+    """What each identity may read, where all API servers have one."""
+    api_servers = {host.name for host in plan.api_servers}
+    own = payloads.readable(cluster, plan, pki, by_host)
+    return {API_SERVERS if host in api_servers else host: values for host, values in own.items()}
 
 
 def may_read(arns: list[str], key: str, vpc: str, region: str) -> str:

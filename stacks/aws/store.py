@@ -10,16 +10,16 @@ of the other; a batch ends at 20 names, and needs a permission of its own beside
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-_PROGRAM = Path(__file__).with_name("menagerie_secret.py")
-_PLAIN, _STORED = "-", "_"
-_NAME = re.compile(r"[A-Za-z0-9/_+=.@]{1,512}")
+from stacks.cloud_store import CloudStore
 
 
 @dataclass(frozen=True)
-class AwsStore:
+class AwsStore(CloudStore):
     """See `userdata.stores`. Region and role come from the host's metadata; `REGION` in `url` stands for the region.
 
     `url` is another in China (amazonaws.com.cn). No URL has a slash at its end.
@@ -29,34 +29,20 @@ class AwsStore:
     url: str = "https://secretsmanager.REGION.amazonaws.com"
     metadata: str = "http://169.254.169.254"
 
-    def stored_name(self, name: str) -> str:
-        """`name` in Secrets Manager: `menagerie/<cluster>/<name>`, with `_` for `-`. Raises ValueError if it can't be one.
+    cloud: ClassVar[str] = "AWS"
+    program: ClassVar[Path] = Path(__file__).with_name("menagerie_secret.py")
+    plain: ClassVar[str] = "-"
+    stored: ClassVar[str] = "_"
+    allowed: ClassVar[re.Pattern[str]] = re.compile(r"[A-Za-z0-9/_+=.@]{1,512}")
+    """`menagerie/<cluster>/<name>`. "CreateSecret" allows letters, digits and /_+=.@- up to 512, and warns of names that
+    end in a hyphen and six characters, as `kubernetes-ca.crt` does: they look like ARNs. So there are no hyphens."""
 
-        "CreateSecret" allows letters, digits and /_+=.@- up to 512, and warns of names that end in a hyphen and six
-        characters, as `kubernetes-ca.crt` does: they look like ARNs. So there are no hyphens.
-        """
-        stored = self._prefix + name.replace(_PLAIN, _STORED)
-        if not _NAME.fullmatch(stored) or self.plain_name(stored) != name:
-            raise ValueError(f"{name!r} can't be the name of a secret of AWS")
-        return stored
-
-    def plain_name(self, stored: str) -> str:
-        """The inverse of `stored_name`."""
-        return stored.removeprefix(self._prefix).replace(_STORED, _PLAIN)
-
-    def script(self) -> str:
-        text = _PROGRAM.read_text()
-        filled = {
+    def _values(self) -> Mapping[str, str]:
+        return {
             "METADATA_URL": self.metadata,
             "STORE_URL": self.url,
-            "NAME_PREFIX": self._prefix,
-            "NAME_OLD": _PLAIN,
-            "NAME_NEW": _STORED,
+            "NAME_PREFIX": self._prefix(),
         }
-        for placeholder, value in filled.items():
-            text = text.replace(placeholder, value)
-        return text
 
-    @property
     def _prefix(self) -> str:
-        return f"menagerie/{self.cluster}/".replace(_PLAIN, _STORED)
+        return f"menagerie/{self.cluster}/".replace(self.plain, self.stored)

@@ -10,16 +10,16 @@ Python's standard library has no CRC32C.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
-_PROGRAM = Path(__file__).with_name("menagerie_secret.py")
-_PLAIN, _STORED = ".", "_"
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,255}")
+from stacks.cloud_store import CloudStore
 
 
 @dataclass(frozen=True)
-class GcpStore:
+class GcpStore(CloudStore):
     """See `userdata.stores`. `project` is the ID of the project that holds the secrets. No URL has a slash at its end."""
 
     project: str
@@ -27,33 +27,19 @@ class GcpStore:
     url: str = "https://secretmanager.googleapis.com"
     metadata: str = "http://169.254.169.254"
 
-    def stored_name(self, name: str) -> str:
-        """`name` in Secret Manager: `menagerie_<cluster>_<name>`, with `_` for `.`. Raises ValueError if it can't be one.
+    cloud: ClassVar[str] = "Google Cloud"
+    program: ClassVar[Path] = Path(__file__).with_name("menagerie_secret.py")
+    plain: ClassVar[str] = "."
+    stored: ClassVar[str] = "_"
+    allowed: ClassVar[re.Pattern[str]] = re.compile(r"[A-Za-z0-9_-]{1,255}")
+    """`menagerie_<cluster>_<name>`. "CreateSecretRequest" allows letters, digits, hyphens and underscores, up to 255."""
 
-        "CreateSecretRequest" allows letters, digits, hyphens and underscores, up to 255.
-        """
-        stored = self._prefix + name.replace(_PLAIN, _STORED)
-        if not _NAME.fullmatch(stored) or self.plain_name(stored) != name:
-            raise ValueError(f"{name!r} can't be the name of a secret of Google Cloud")
-        return stored
-
-    def plain_name(self, stored: str) -> str:
-        """The inverse of `stored_name`."""
-        return stored.removeprefix(self._prefix).replace(_STORED, _PLAIN)
-
-    def script(self) -> str:
-        text = _PROGRAM.read_text()
-        filled = {
+    def _values(self) -> Mapping[str, str]:
+        return {
             "METADATA_URL": self.metadata,
             "STORE_URL": self.url,
-            "NAME_PREFIX": f"/v1/projects/{self.project}/secrets/{self._prefix}",
-            "NAME_OLD": _PLAIN,
-            "NAME_NEW": _STORED,
+            "NAME_PREFIX": f"/v1/projects/{self.project}/secrets/{self._prefix()}",
         }
-        for placeholder, value in filled.items():
-            text = text.replace(placeholder, value)
-        return text
 
-    @property
     def _prefix(self) -> str:
         return f"menagerie_{self.cluster}_"

@@ -19,7 +19,7 @@ from network.addresses import ROLES, AddressPlan, HostAddress
 from stacks.lab.dynamic import DataCentre, Host, LoadBalancer, SecretStore, Volume
 from stacks.lab.ssh import SshKey
 from stacks.lab.store import LabStore
-from stacks.payloads import payloads
+from stacks.payloads import payloads, readable
 from stacks.pki import Pki
 from userdata import Payload, render
 
@@ -99,13 +99,6 @@ class LabProvider:
 def store_policy(
     cluster: Cluster, plan: AddressPlan, pki: Pki, payloads: Mapping[str, Payload]
 ) -> dict[str, dict[str, pulumi.Input[str]]]:
-    """Host address -> what that host may read: its own payload, keys and certificates, by name."""
-    policy: dict[str, dict[str, pulumi.Input[str]]] = {}
-    for host in plan.hosts():
-        policy[str(host.address)] = {payloads[host.name].name: payloads[host.name].packed()}
-    for host in plan.api_servers:
-        policy[str(host.address)].update(pki.for_api_server())
-    for role in ROLES:
-        for member in members(cluster, role, plan):
-            policy[str(member.address)].update(pki.for_member(member.name))
-    return policy
+    """Host address -> what that host may read, by name."""
+    own = readable(cluster, plan, pki, payloads)
+    return {str(host.address): own[host.name] for host in plan.hosts()}

@@ -1,0 +1,49 @@
+"""What the clouds' stores for secrets and payloads have in common, as hosts and stacks see them."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+
+class CloudStore(ABC):
+    """See `userdata.stores`. A cloud's adapter says where its program is and how the store spells names.
+
+    cloud: its name for people. plain, stored: what stands in our names, and what the store takes in its place.
+    allowed: what a whole name must match.
+    """
+
+    cloud: ClassVar[str]
+    program: ClassVar[Path]
+    plain: ClassVar[str]
+    stored: ClassVar[str]
+    allowed: ClassVar[re.Pattern[str]]
+
+    def stored_name(self, name: str) -> str:
+        """`name` in the store. Raises ValueError if it can't be one, or would be another's as well."""
+        stored = self._prefix() + name.replace(self.plain, self.stored)
+        if not self.allowed.fullmatch(stored) or self.plain_name(stored) != name:
+            raise ValueError(f"{name!r} can't be the name of a secret of {self.cloud}")
+        return stored
+
+    def plain_name(self, stored: str) -> str:
+        """The inverse of `stored_name`."""
+        return stored.removeprefix(self._prefix()).replace(self.stored, self.plain)
+
+    def script(self) -> str:
+        """The text of the cloud's program with everything filled in."""
+        text = self.program.read_text()
+        for placeholder, value in {**self._values(), "NAME_OLD": self.plain, "NAME_NEW": self.stored}.items():
+            text = text.replace(placeholder, value)
+        return text
+
+    @abstractmethod
+    def _prefix(self) -> str:
+        """What every name of the cluster begins with in the store."""
+
+    @abstractmethod
+    def _values(self) -> Mapping[str, str]:
+        """Placeholder in the program -> value, but for the spelling of names."""
