@@ -27,7 +27,7 @@ from bench import boot
 from bench.group import lab_cpu_s
 from bench.toolkit import host_names, kinds
 from cluster.artefacts import catalogue
-from cluster.spec import Cluster
+from cluster.spec import Cluster, RoleName
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.apiserver import probe_path
 from lab import balancer, clean, datacentre, hosts, images, plan
@@ -135,7 +135,7 @@ class _Sequence:
         self._control_plane(first)
         ca = _script(first.name, "cat /etc/kubernetes/pki/ca.crt")
         self._balance(ca)
-        self._on(first.name, "bootstrap", ADDRESS=str(first.address), ENDPOINT=str(self._plan.endpoint))
+        self._on(first.name, "bootstrap", ADDRESS=str(first.address), ENDPOINT=self._plan.endpoint)
         self._steps.done("API server")
         _all(etcds + workers + started)
         self._steps.done("workers prepared")
@@ -149,7 +149,7 @@ class _Sequence:
         _all(joins)
         self._steps.done("nodes Ready")
 
-    def _etcd(self, role: str) -> None:
+    def _etcd(self, role: RoleName) -> None:
         members = self._plan.etcd[role]
         named = ",".join(f"{member.name}=http://{member.address}:2380" for member in members)
         for started in [
@@ -191,13 +191,13 @@ class _Sequence:
             ETCD_EVENTS=self._clients("events").replace(",", ";"),
         )
 
-    def _clients(self, role: str) -> str:
+    def _clients(self, role: RoleName) -> str:
         return ",".join(f"http://{member.address}:2379" for member in self._plan.etcd[role])
 
     def _balance(self, ca: str) -> None:
         backends = {host.name: str(host.address) for host in self._plan.api_servers}
         balancer.ensure(
-            balancer.BalancerSpec(str(self._plan.endpoint), backends, ca, probe_path(), API_PORT, KONNECTIVITY_PORT),
+            balancer.BalancerSpec(self._plan.endpoint, backends, ca, probe_path(), API_PORT, KONNECTIVITY_PORT),
             self._lab,
         )
 
@@ -208,7 +208,7 @@ class _Sequence:
         self._on(name, "worker", NET_CONF=json.dumps(net_conf(self._cluster)), **urls)
 
     def _join(self, name: str, address: str, ca: str) -> None:
-        endpoint = str(self._plan.endpoint)
+        endpoint = self._plan.endpoint
         discovery = json.dumps(discovery_kubeconfig(ca, endpoint))
         self._on(name, "join", NAME=name, ADDRESS=address, ENDPOINT=endpoint, TOKEN=_TOKEN, DISCOVERY=discovery)
 

@@ -30,6 +30,7 @@ MEANING: dict[str, str] = {
     "CFG-018": "artefacts.mirror isn't a base URL, or artefacts.registry isn't host:port.",
     "CFG-019": "A setting that the model has and that nothing acts on yet. Only a warning: the cluster is built as if "
     "it weren't written.",
+    "CFG-020": "A checksum in artefacts.sha256 isn't 64 hexadecimal digits, or is of a file that no host downloads.",
     "NET-001": "Two ranges share addresses: pods, services, nodes and racks, of one cluster or of two loaded together. "
     "Services of two clusters may: they are on no wire. So may a rack that is declared alike in both.",
     "NET-002": "A range isn't address/prefix, or has host bits set. Kubernetes 1.36 refuses those too.",
@@ -41,12 +42,13 @@ MEANING: dict[str, str] = {
     "NET-007": "flannel's network differs from network.pods.",
     "NET-008": "A range is loopback, link-local, multicast or reserved; Docker's default bridge only warns.",
     "NET-009": "flannel's MTU doesn't fit the narrowest link, or that link leaves less than 576 bytes for pods.",
-    "NET-010": "network.nodes has no room for the API servers and etcd members.",
+    "NET-010": "network.nodes has no room for the API servers and etcd members, or can't be cut into the subnets that a "
+    "cloud needs.",
     "NET-011": "network.services is wider than kube-apiserver takes (/12), or has no address for DNS.",
     "FLN-001": "host-gw with workers on more than one layer-2 network. A router between them knows no pods.",
     "FLN-002": "direct_routing where no two workers share a rack. flannel falls back to VXLAN without a word.",
     "FLN-003": "host-gw with workers in a cloud, whose fabric drops packets for addresses it doesn't know. "
-    "direct_routing there warns.",
+    "direct_routing is for sites: packets of pods between workers in the region are always VXLAN.",
     "FLN-004": "VXLAN's UDP port belongs to another protocol of the same hosts.",
     "FLN-005": "An MTU for host-gw, which has no such setting: pods get the MTU of their node's interface.",
     "ETC-001": "An even number of members: one more vote to wait for, and no more losses survived.",
@@ -68,7 +70,11 @@ MEANING: dict[str, str] = {
     "Azure numbers zones, and AWS names them by letter, anew for each customer: what can't be told from there only "
     "warns, or isn't said. With --allow-unknown it is a warning.",
     "CLD-004": "A pool's min is above its max, or a taint's effect is misspelt.",
+    "CLD-005": "Pools in the region can grow to more vCPUs than control_plane.vcpu_quota says that the account may use.",
     "CLD-006": "A machine type whose processors can't run the programs that hosts download, which are built for amd64.",
+    "CLD-007": "A pool in the region asks for what doesn't go together, or what its machines don't have: zones outside the "
+    "control plane's, compact placement over several zones, spot machines out of a reservation, fast interfaces that the "
+    "machine type lacks, or GPUs with an image that has no driver.",
     "INV-001": "A name, address, MAC or BMC is given to two hosts, or a host has a name of the control plane's hosts.",
     "INV-002": "A MAC isn't six bytes of one card: malformed, zero, multicast or broadcast.",
     "INV-005": "A host's address is outside its rack's range, or one that no host can have.",

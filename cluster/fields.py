@@ -47,8 +47,9 @@ def field_at(model: type[BaseModel], where: Where) -> FieldInfo | None:
 
 def choices(field: FieldInfo | None) -> list[str]:
     """What a field with a fixed set of values takes."""
-    enum = field.annotation if field else None
-    return [str(choice) for choice in enum] if isinstance(enum, type) and issubclass(enum, StrEnum) else []
+    types = (field.annotation, *get_args(field.annotation)) if field else ()
+    enums = [each for each in types if isinstance(each, type) and issubclass(each, StrEnum)]
+    return [str(choice) for enum in enums for choice in enum]
 
 
 def owners(model: type[BaseModel], key: str) -> list[str]:

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 
 from cluster.artefacts import Artefact
 
+JOIN_TOKEN = "join-token"
+"""Name in the cluster's store of the token by which workers in the region join: API servers write it anew."""
+
 
 @dataclass(frozen=True, order=True)
 class HostFile:
@@ -43,10 +46,29 @@ class Download:
     mode: int = 0o755
 
 
+@dataclass(frozen=True, order=True)
+class Disk:
+    """A disk of the host, mounted at `mount` before any unit starts. A blank one is given an ext4 file system first.
+
+    ext4: Debian's images for clouds have no other mkfs (debian-cloud-images), and mkfs.ext4 writes the label last, so
+    one that was killed leaves a blank disk (25 of 25 that were tried).
+    """
+
+    mount: str
+    label: str
+    """Of the file system, at most 16 characters: how the disk is found again."""
+    devices: tuple[str, ...]
+    """Patterns of links to it, /dev/disk/by-id/google-etcd-main. What is mounted already is never meant."""
+    options: tuple[str, ...] = ("noatime",)
+    size: int = 0
+    """In bytes. Smaller disks are passed over; of several blank ones the smallest is taken, then the first."""
+
+
 @dataclass(frozen=True)
 class HostConfig:
     """All that one kind of host is given at boot."""
 
+    disks: tuple[Disk, ...] = ()
     files: tuple[HostFile, ...] = ()
     secrets: tuple[SecretRef, ...] = ()
     downloads: tuple[Download, ...] = ()

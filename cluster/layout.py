@@ -1,18 +1,18 @@
-"""Who has which place in `network.nodes`, the range of the cloud side, and in `network.services`.
+"""Who has which place in the zones, in the lab's `network.nodes`, and in `network.services`.
 
-The layout depends on the length of the range alone, never on how many hosts there are: adding an
+The clouds' is in `cluster.subnets`. The lab's layout depends on the length of the range alone, never on how many hosts there are: adding an
 API server or a member moves nobody. The range is cut into sections of `section_size` addresses:
 
-    /24: .1 gateway, .10 endpoint, .11-.20 API servers, .21-.30 etcd main, .31-.40 etcd events
-    /16: .0.1 gateway, .0.100 endpoint, then 100 addresses each
+    /24: .1 gateway, .10 load balancer, .11-.20 API servers, .21-.30 etcd main, .31-.40 etcd events
+    /16: .0.1 gateway, .0.100 load balancer, then 100 addresses each
 
-What follows the sections is free for cloud workers and is never handed out.
+What follows the sections is never handed out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import IPv4Network, summarize_address_range
+from ipaddress import IPv4Network
 
 from cluster.document import Where
 from cluster.spec import ClusterSpec, EtcdHosts
@@ -22,8 +22,9 @@ API_SERVICE = 1
 DNS_SERVICE = 10
 """Number in network.services of the DNS service, by custom of kubeadm."""
 
-# Azure and AWS keep the first four addresses of a subnet and the last one, Google Cloud the first
-# and the last two; every section starts well after them.
+ETCD_ZONES = 3
+"""A fourth zone would survive no more losses of members, and adding it would move some."""
+
 _SMALLEST_SECTION = 10
 LARGEST_SECTION = 100
 
@@ -48,24 +49,27 @@ def section_size(nodes: IPv4Network) -> int:
     return min(LARGEST_SECTION, max(_SMALLEST_SECTION, _SMALLEST_SECTION * nodes.num_addresses // 256))
 
 
-def free(nodes: IPv4Network) -> tuple[IPv4Network, ...]:
-    """What follows the sections of the control plane, as ranges."""
-    first = nodes[(len(KINDS) + 1) * section_size(nodes) + 1]
-    return tuple(summarize_address_range(first, nodes[-1]))
+def member_zones(spec: ClusterSpec) -> tuple[str, ...]:
+    """The zones that members of etcds stand in, who fill them in turn."""
+    return tuple(str(zone) for zone in spec.control_plane.zones[:ETCD_ZONES])
+
+
+def counts(spec: ClusterSpec) -> dict[str, tuple[Where, int]]:
+    """Kind -> the place of its number in the spec, and the number; no etcd-events on the hosts of main."""
+    etcd = spec.etcd
+    wanted: dict[str, tuple[Where, int]] = {
+        "api": (("control_plane", "api_servers"), spec.control_plane.api_servers),
+        "etcd-main": (("etcd", "main", "members"), etcd.main.members),
+        "etcd-events": (("etcd", "events", "members"), etcd.events.members),
+    }
+    if etcd.events.hosts is EtcdHosts.MAIN:
+        del wanted["etcd-events"]
+    return wanted
 
 
 def sections(spec: ClusterSpec) -> dict[str, Section]:
     """Kind -> its section; no etcd-events where events runs on the hosts of main."""
-    size, etcd = section_size(spec.network.nodes), spec.etcd
-    wanted: tuple[tuple[Where, int], ...] = (
-        (("control_plane", "api_servers"), spec.control_plane.api_servers),
-        (("etcd", "main", "members"), etcd.main.members),
-        (("etcd", "events", "members"), etcd.events.members),
-    )
-    made = {
-        kind: Section(where, count, number * size + 1)
-        for number, (kind, (where, count)) in enumerate(zip(KINDS, wanted, strict=True), start=1)
+    size = section_size(spec.network.nodes)
+    return {
+        kind: Section(where, count, (KINDS.index(kind) + 1) * size + 1) for kind, (where, count) in counts(spec).items()
     }
-    if etcd.events.hosts is EtcdHosts.MAIN:
-        del made["etcd-events"]
-    return made

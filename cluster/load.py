@@ -10,9 +10,10 @@ from pathlib import Path
 from cluster.check import Checked, check_all
 from cluster.document import Document, Where, read
 from cluster.fields import did_you_mean, near
+from cluster.pools import Host, HostsFile
 from cluster.positions import HostMarks, Positions
 from cluster.problems import Problem, SpecError, in_order
-from cluster.spec import Cluster, ClusterSpec, Host, HostsFile
+from cluster.spec import Cluster, ClusterSpec
 from cluster.validate import validate
 
 SPEC_FILE = "cluster.yaml"

@@ -43,12 +43,15 @@ class SshOutput(_Output):
 class ClusterOutputs(_Output):
     cluster: str
     endpoint: str
-    """host:port of the API servers' load balancer; the host is an address or a DNS name."""
+    """host:port of the API servers' load balancer: a private DNS name in a cloud, an address in the lab."""
+    balancers: tuple[str, ...] = ()
+    """The load balancer's addresses, for those whom the private DNS zone does not answer."""
     konnectivity: str
     """host:port where konnectivity agents connect."""
     ca_pem: str
     """Certificate of the Kubernetes CA."""
     api_servers: tuple[HostOutput, ...]
+    """None in a cloud, whose instance group makes and replaces them."""
     etcds: dict[str, EtcdOutput]
     artefacts: ArtefactOutput
     ssh: SshOutput = SshOutput()

@@ -165,3 +165,13 @@ Domain = Annotated[
 DataDir = Annotated[
     str, BeforeValidator(parse_data_dir), WithJsonSchema({"type": "string", "pattern": f"^{_DATA_DIR}$"})
 ]
+
+
+def parse_sha256(value: Any) -> Any:
+    """64 hexadecimal digits, as sha256sum prints them."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value):
+        return value
+    raise _refuse("CFG-020", f"{value!r} isn't a SHA-256", "write the 64 hexadecimal digits that sha256sum prints")
+
+
+Sha256 = Annotated[str, BeforeValidator(parse_sha256), WithJsonSchema({"type": "string", "pattern": "^[0-9a-f]{64}$"})]

@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from cluster import sites, spec, versions
+from cluster import pools, sites, spec, versions
+from cluster.pools import HostsFile
 from cluster.quantities import format_bytes, format_duration_ms
-from cluster.spec import ClusterSpec, HostsFile
+from cluster.spec import ClusterSpec
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ROOTS: dict[str, tuple[type[BaseModel], str]] = {
@@ -53,7 +54,8 @@ def text(of: Literal["cluster", "hosts"] = "cluster") -> str:
 def _describe(name: str, definition: dict[str, Any]) -> None:
     """Own docstrings as descriptions (pydantic takes inherited ones too), examples, no titles that
     repeat the key, no names that the model refuses."""
-    about = vars(getattr(spec if hasattr(spec, name) else sites, name)).get("__doc__")
+    model = next(getattr(module, name) for module in (spec, pools, sites) if hasattr(module, name))
+    about = vars(model).get("__doc__")
     definition.pop("description", None)
     if about:
         definition["description"] = inspect.cleandoc(about)

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from cluster import versions
 from cluster.model import Model
+from cluster.pools import Host, Pool
 from cluster.quantities import (
     SMALLEST_MTU,
     Address,
@@ -24,6 +25,7 @@ from cluster.quantities import (
     Name,
     Network,
     Port,
+    Sha256,
 )
 from cluster.sites import Site
 
@@ -57,6 +59,13 @@ class ControlPlane(Model):
     """Machine type of an API-server host, in the cloud's own words."""
     api_servers: int = Field(default=2, ge=1)
     """API-server hosts. They keep no state: two survive the loss of one."""
+    image: str | None = None
+    """Machine image of API servers and etcd members, in the cloud's own words. Default: the cloud's Debian 12."""
+    operators: tuple[Network, ...] = Field(default=(), strict=False)
+    """Ranges from which operators reach the API and ask members of their health: a VPN, a peering. In a cloud nobody
+    else does; no address of the cluster is public."""
+    vcpu_quota: int | None = Field(default=None, ge=1)
+    """vCPUs that the account may use in the region, to be compared with what the pools can grow to."""
 
 
 class Backup(Model):
@@ -90,6 +99,8 @@ class EtcdCluster(Model):
     """Kind of data disk. Local NVMe: a write takes 0.2 ms where a network disk takes 2 ms."""
     disk_size: Bytes = 128 * 2**30
     """Size of the data disk; at least twice the quota, for defragmentation writes a second copy."""
+    iops: int = Field(default=3000, ge=1)
+    """Operations a second that a network disk is bought with, where its kind sells them."""
     quota: Bytes = 8 * 2**30
     """Size at which etcd refuses writes. 8 GiB is the most that etcd supports well."""
     client_port: Port = 2379
@@ -188,66 +199,6 @@ class Neighbours(Model):
     """Entries above which new ones are refused."""
 
 
-class TaintEffect(StrEnum):
-    """What happens to pods that don't tolerate the taint."""
-
-    NO_SCHEDULE = "NoSchedule"
-    PREFER_NO_SCHEDULE = "PreferNoSchedule"
-    NO_EXECUTE = "NoExecute"
-
-
-class Taint(Model):
-    """A taint that every node of the pool has from its first second."""
-
-    key: str
-    """prefix/name or name."""
-    value: str = ""
-    """May be empty."""
-    effect: TaintEffect = Field(strict=False)
-    """NoSchedule, PreferNoSchedule or NoExecute."""
-
-
-class Pool(Model):
-    """Workers of one kind: at a site (`site`, `hosts`) or in the region (`machine`, `min`, `max`)."""
-
-    site: Name | None = None
-    """One of sites; left out for workers in the region."""
-    hosts: str | None = None
-    """File beside cluster.yaml that lists the machines of this pool."""
-    machine: str | None = None
-    """Machine type, in the cloud's own words; for workers in the region."""
-    min: int = Field(default=0, ge=0)
-    """Workers that the region always has."""
-    max: int = Field(default=0, ge=0)
-    """Workers that the pool can grow to in the region."""
-    labels: dict[str, str] = Field(default={})
-    """Node labels, for example openai.org/location: onprem-sjc1."""
-    taints: tuple[Taint, ...] = Field(default=(), strict=False)
-    """Node taints."""
-
-
-class Host(Model):
-    """One machine of a pool, an entry of its hosts file."""
-
-    name: Name
-    """Host name, and the node's."""
-    rack: Name
-    """One of the racks of the pool's site."""
-    address: Address
-    """In the range of its rack."""
-    mac: str | None = None
-    """Of the card that has the address: b8:59:9f:aa:bb:cc."""
-    bmc: Address | None = None
-    """Of the machine's management controller."""
-
-
-class HostsFile(Model):
-    """The machines of a pool."""
-
-    hosts: tuple[Host, ...] = Field(strict=False)
-    """Names, addresses and cards are unique in the whole fleet."""
-
-
 class Artefacts(Model):
     """Where hosts download programs and images from."""
 
@@ -255,6 +206,8 @@ class Artefacts(Model):
     """Base URL of a mirror with the layout of the upstream download sites: <mirror>/<host>/<path>."""
     registry: str | None = None
     """Registry that mirrors registry.k8s.io and docker.io under the same repository paths: host:port."""
+    sha256: dict[str, Sha256] = Field(default={})
+    """Checksums, host/path -> 64 hexadecimal digits: of what upstream publishes no list of, and of a mirror's own."""
 
 
 class Profile(StrEnum):

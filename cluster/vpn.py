@@ -97,6 +97,12 @@ def gateway(spec: ClusterSpec) -> Gateway:
     return GATEWAYS[spec.control_plane.cloud]
 
 
+def secret_names(spec: ClusterSpec) -> tuple[str, ...]:
+    """Names of the secrets that the stack's configuration must hold: pre-shared keys."""
+    routers = [router for site in spec.sites.values() if site.vpn for router in site.vpn.routers.values()]
+    return tuple(dict.fromkeys(router.psk.secret for router in routers))
+
+
 def prefix_for(vpn: Vpn) -> int:
     """Prefix length of the smallest range with room for every tunnel of a site."""
     return TUNNEL_PREFIX - (ENDS * len(vpn.routers) - 1).bit_length()

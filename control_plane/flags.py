@@ -18,6 +18,9 @@ Flags = dict[str, str]
 KONNECTIVITY_AUDIENCE = "system:konnectivity-server"
 KONNECTIVITY_USER = "system:konnectivity-server"
 
+ADVERTISED = "ADVERTISED_ADDRESS"
+"""Variable of the unit, which kubeadm-phases sets: the load balancer has an address in each zone on AWS."""
+
 UNREACHABLE_S = 300
 """Kubernetes' own default: pods of an unreachable node are given up after five minutes."""
 UNREACHABLE_BEHIND_TUNNEL_S = 24 * 3600
@@ -49,8 +52,8 @@ def _serving(cluster: Cluster, plan: AddressPlan) -> Flags:
     several = cluster.spec.control_plane.api_servers > 1
     return {
         # Workers reach the load balancer and nothing behind it, so that is what the `kubernetes`
-        # Service must lead to. All hosts share one lease and one endpoint.
-        "advertise-address": str(plan.endpoint),
+        # Service must lead to. All hosts of one of its addresses share a lease and an endpoint.
+        "advertise-address": f"${{{ADVERTISED}}}",
         "secure-port": str(API_PORT),
         "tls-cert-file": f"{paths.PKI}/apiserver.crt",
         "tls-private-key-file": f"{paths.PKI}/apiserver.key",

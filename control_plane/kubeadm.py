@@ -82,7 +82,8 @@ def cluster_configuration(cluster: Cluster, plan: AddressPlan) -> dict[str, Any]
 def _names(cluster: Cluster, plan: AddressPlan) -> list[str]:
     issuer_host = service_account_issuer(cluster).removeprefix("https://")
     return [
-        str(plan.endpoint),
+        plan.endpoint,
+        *(str(address) for address in plan.balancers if str(address) != plan.endpoint),
         str(plan.service_ip),
         "127.0.0.1",
         "localhost",

@@ -30,7 +30,7 @@ def host_config(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> 
         secrets=secrets(),
         downloads=tuple(Download(known[program], path=f"{paths.BIN}/{program}") for program in PROGRAMS),
         users=units.ACCOUNTS,
-        start=units.ORDER,
+        start=tuple(unit.name for unit in units.units(cluster, plan)),
         packages=PACKAGES,
     )
 
@@ -62,14 +62,17 @@ def secrets() -> tuple[SecretRef, ...]:
 def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
     settings = {
         "nodes": str(plan.nodes),
-        "endpoint": str(plan.endpoint),
+        "endpoint": plan.endpoint,
+        "balancers": [str(address) for address in plan.balancers],
+        "advertised": {"path": paths.ADVERTISED, "variable": flags.ADVERTISED},
         "node_ranges": [str(network) for network in node_ranges(cluster)],
         "ready_path": probe_path(),
         "own_address_placeholder": kubeadm.OWN_ADDRESS,
         "users": {
             "konnectivity-server": flags.KONNECTIVITY_USER,
             "kubelet-csr-approver": manifests.APPROVER_USER,
-        },
+        }
+        | ({"join-tokens": manifests.TOKENS_USER} if cluster.spec.cloud_workers else {}),
     }
     texts = {
         "kubeadm.yaml": kubeadm.render(cluster, plan),

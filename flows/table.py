@@ -99,9 +99,10 @@ def _into_workers(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow
 
 def _into_pods(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow]:
     flannel = spec.network.flannel
-    if workers and (flannel.direct_routing or flannel.backend is FlannelBackend.HOST_GW):
-        why = "Native routes of flannel, between hosts of one layer-2 network."
-        for source in (*workers, Role.POD):
+    native = flannel.direct_routing or flannel.backend is FlannelBackend.HOST_GW
+    if Role.WORKER_AT_SITE in workers and native:
+        why = "Native routes of flannel, between hosts of one layer-2 network at a site."
+        for source in (Role.WORKER_AT_SITE, Role.POD):
             yield Flow(source, Role.POD, Protocol.ALL, (), why)
 
 

@@ -189,7 +189,9 @@ def _ensure_bridge(router: str, segment: Segment) -> None:
 
 def _ensure_uplink(router: str, spec: LabSpec) -> None:
     ours, theirs = plan.UPLINK_RANGE[1], plan.UPLINK_RANGE[2]
-    if uplink() not in links():
+    if uplink() not in links() or f"{rules.UPLINK}@" not in shell.run("ip", "-n", router, "-brief", "link"):
+        # The kernel takes a namespace apart after it is gone: the cable of a former router may still be there.
+        shell.succeeds("ip", "link", "delete", uplink())
         shell.run("ip", "link", "add", uplink(), "type", "veth", "peer", "name", rules.UPLINK, "netns", router)
     shell.batch([f"addr replace {theirs}/30 dev {rules.UPLINK}", f"link set {rules.UPLINK} up"], router)
     routed = [segment.network for segment in plan.segments(spec).values() if segment.gateway]

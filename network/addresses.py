@@ -1,4 +1,4 @@
-"""Who has which address on the cloud side, after the layout of `cluster.layout`."""
+"""Who has which address on the cloud side: by `cluster.subnets` in a cloud, by `cluster.layout` in the lab."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from typing import get_args
 
-from cluster import layout
-from cluster.layout import API_SERVICE, DNS_SERVICE, Section, section_size, sections
+from cluster.layout import API_SERVICE, DNS_SERVICE, counts, member_zones, section_size, sections
 from cluster.spec import Cluster, ClusterSpec, RoleName
+from cluster.subnets import balancers, member_address, worker_ranges
 
 ROLES: tuple[RoleName, ...] = get_args(RoleName)
 
@@ -28,11 +28,15 @@ class AddressPlan:
     """The addresses of the cloud side, and the fixed addresses inside the range of services."""
 
     nodes: IPv4Network
-    gateway: IPv4Address
-    endpoint: IPv4Address
-    """The load balancer in front of the API servers."""
+    endpoint: str
+    """What everybody but API servers calls the API by: a name of the private zone `zone`, an address in the lab."""
+    zone: str | None
+    """The cluster's private DNS zone; the lab has none."""
+    balancers: tuple[IPv4Address, ...]
+    """Of the load balancer in front of the API servers: on AWS one a zone, in the order of the spec, elsewhere one."""
     api_servers: tuple[HostAddress, ...]
-    etcd: Mapping[str, tuple[HostAddress, ...]]
+    """The lab's. In a cloud an instance group makes them, and the cloud gives them their addresses."""
+    etcd: Mapping[RoleName, tuple[HostAddress, ...]]
     """Role -> hosts of its members, in the order of the members. Where events runs on main's
     hosts, `etcd["events"]` names those hosts."""
     service_ip: IPv4Address
@@ -40,21 +44,24 @@ class AddressPlan:
     dns_ip: IPv4Address
 
     def hosts(self) -> tuple[HostAddress, ...]:
-        """Every host once: API servers, then the members' hosts by role."""
+        """Every host with a fixed address once: API servers, then the members' hosts by role."""
         everyone = [*self.api_servers, *(host for role in self.etcd.values() for host in role)]
         return tuple(dict.fromkeys(everyone))
 
 
 def plan(cluster: Cluster) -> AddressPlan:
-    """The address plan of a checked cluster. Equal specs give equal plans; zones are filled round robin."""
+    """The address plan of a checked cluster. Equal specs give equal plans."""
     spec, network = cluster.spec, cluster.spec.network
-    hosts = {kind: _hosts(spec, kind, section) for kind, section in sections(spec).items()}
+    hosts = _lab_hosts(spec) if cluster.is_lab else _cloud_hosts(spec)
     main = hosts["etcd-main"]
+    zone = None if cluster.is_lab else f"{cluster.name}.internal"
+    addresses = (network.nodes[section_size(network.nodes)],) if cluster.is_lab else balancers(spec)
     return AddressPlan(
         nodes=network.nodes,
-        gateway=network.nodes[1],
-        endpoint=network.nodes[section_size(network.nodes)],
-        api_servers=hosts["api"],
+        endpoint=f"api.{zone}" if zone else str(addresses[0]),
+        zone=zone,
+        balancers=addresses,
+        api_servers=hosts.get("api", ()),
         etcd={"main": main, "events": hosts.get("etcd-events", main[: spec.etcd.events.members])},
         service_ip=network.services[API_SERVICE],
         dns_ip=network.dns_ip or network.services[DNS_SERVICE],
@@ -62,18 +69,39 @@ def plan(cluster: Cluster) -> AddressPlan:
 
 
 def node_ranges(cluster: Cluster) -> tuple[IPv4Network, ...]:
-    """Where nodes have their addresses: every rack, and what is free on the cloud side where workers are.
+    """Where nodes have their addresses: every rack, and the workers' subnets where workers are in the region.
 
     No address of the control plane is among them: who holds a certificate for one could pose as it.
     """
     spec = cluster.spec
     racks = [rack for site in spec.sites.values() for rack in site.racks.values()]
-    return (*(layout.free(spec.network.nodes) if spec.cloud_workers else ()), *racks)
+    return (*(worker_ranges(spec) if spec.cloud_workers and not cluster.is_lab else ()), *racks)
 
 
-def _hosts(spec: ClusterSpec, kind: str, section: Section) -> tuple[HostAddress, ...]:
-    zones = spec.control_plane.zones
-    return tuple(
-        HostAddress(f"{kind}-{index + 1}", str(zones[index % len(zones)]), spec.network.nodes[section.first + index])
-        for index in range(section.count)
-    )
+def _lab_hosts(spec: ClusterSpec) -> dict[str, tuple[HostAddress, ...]]:
+    everywhere = tuple(str(zone) for zone in spec.control_plane.zones)
+    return {
+        kind: tuple(
+            _host(
+                kind,
+                index,
+                everywhere if kind == "api" else member_zones(spec),
+                spec.network.nodes[section.first + index],
+            )
+            for index in range(section.count)
+        )
+        for kind, section in sections(spec).items()
+    }
+
+
+def _cloud_hosts(spec: ClusterSpec) -> dict[str, tuple[HostAddress, ...]]:
+    zones = member_zones(spec)
+    return {
+        kind: tuple(_host(kind, index, zones, member_address(spec, kind, index)) for index in range(count))
+        for kind, (_, count) in counts(spec).items()
+        if kind != "api"
+    }
+
+
+def _host(kind: str, index: int, zones: tuple[str, ...], address: IPv4Address) -> HostAddress:
+    return HostAddress(f"{kind}-{index + 1}", zones[index % len(zones)], address)

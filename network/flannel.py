@@ -8,8 +8,12 @@ from cluster.mtu import VXLAN_OVERHEAD, pod_mtu
 from cluster.spec import Cluster, ClusterSpec, FlannelBackend
 
 
-def net_conf(cluster: Cluster) -> dict[str, Any]:
-    """The configuration that flanneld reads, as a JSON object.
+def net_conf(cluster: Cluster, *, in_cloud: bool = False) -> dict[str, Any]:
+    """The configuration that flanneld reads, as a JSON object: at sites, or in the region with `in_cloud`.
+
+    In the region there are no native routes. The fabrics of Azure and Google Cloud deliver by address and know none of
+    the pods'; AWS does so only for machines whose source/destination check is off, and its security groups would have
+    to let workers reach each other on every port. Each node decides for what it sends, so the two kinds may differ.
 
     Nodes' ranges come from their Node objects (--kube-subnet-mgr), so SubnetLen is left out.
     flannel's MTU is that of the outer packet: it subtracts VXLAN's 50 bytes itself, for flannel.1
@@ -19,11 +23,11 @@ def net_conf(cluster: Cluster) -> dict[str, Any]:
     return {
         "Network": str(cluster.spec.network.pods),
         "EnableNFTables": True,
-        "Backend": _backend(cluster.spec),
+        "Backend": _backend(cluster.spec, in_cloud),
     }
 
 
-def _backend(spec: ClusterSpec) -> dict[str, Any]:
+def _backend(spec: ClusterSpec, in_cloud: bool) -> dict[str, Any]:
     flannel = spec.network.flannel
     if flannel.backend is FlannelBackend.HOST_GW:
         return {"Type": "host-gw"}
@@ -31,6 +35,6 @@ def _backend(spec: ClusterSpec) -> dict[str, Any]:
         "Type": "vxlan",
         "VNI": flannel.vni,
         "Port": flannel.port,
-        "DirectRouting": flannel.direct_routing,
+        "DirectRouting": flannel.direct_routing and not in_cloud,
         "MTU": pod_mtu(spec) + VXLAN_OVERHEAD,
     }

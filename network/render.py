@@ -30,5 +30,5 @@ def worker_files(cluster: Cluster, *, in_cloud: bool = False) -> dict[str, str]:
         MODULES: "br_netfilter\n",
         FORWARDING: _FORWARDING_TEXT,
         NEIGHBOURS: sysctl_text(thresholds(cluster, in_cloud=in_cloud)),
-        NET_CONF: json.dumps(net_conf(cluster), indent=2) + "\n",
+        NET_CONF: json.dumps(net_conf(cluster, in_cloud=in_cloud), indent=2) + "\n",
     }

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster.spec import Cluster, ClusterSpec, HostsFile
+from cluster.pools import HostsFile
+from cluster.spec import Cluster, ClusterSpec
 
 LAB = Path(__file__).parents[1] / "inventories" / "lab"
 
@@ -39,3 +40,29 @@ def build() -> Callable[..., Cluster]:
 @pytest.fixture(scope="session")
 def lab(build: Callable[..., Cluster]) -> Cluster:
     return build()
+
+
+# Folder or file -> the group whose tests share what an engine has made: one process has them all.
+_UNDER_THE_ENGINE = {
+    "stacks/aws": "aws",
+    "stacks/azure": "azure",
+    "stacks/gcp": "gcp",
+    "stacks/test_engine.py": "engine",
+    "stacks/test_policy_pack.py": "policies",
+    "simcloud/test_engine.py": "simcloud",
+    "simcloud/test_interruptions.py": "simcloud",
+    "validation/test_stages.py": "validation",
+    "validation/test_fleet.py": "validation",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whole stacks take minutes: they are no part of the fast set."""
+    root = Path(__file__).parent
+    for item in items:
+        place = item.path.relative_to(root).as_posix()
+        for under, group in _UNDER_THE_ENGINE.items():
+            if place == under or place.startswith(f"{under}/"):
+                item.add_marker(pytest.mark.engine)
+                item.add_marker(pytest.mark.xdist_group(group))

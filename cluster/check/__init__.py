@@ -21,6 +21,7 @@ from cluster.check import (
     network,
     pools,
     region,
+    scaling,
     versions,
     vpn,
 )
@@ -41,6 +42,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     *vpn.RULES,
     *etcd.RULES,
     *pools.RULES,
+    *scaling.RULES,
     *hosts.RULES,
     *neighbours.RULES,
     *versions.RULES,

@@ -1,11 +1,13 @@
-"""CFG-018: where programs and images come from."""
+"""CFG-018, CFG-020: where programs and images come from."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from cluster.artefacts import catalogue
 from cluster.check.finding import Finding, Rule, Subject
+from cluster.fields import did_you_mean, near
 
 
 def artefact_addresses(subject: Subject) -> Iterator[Finding]:
@@ -22,4 +24,15 @@ def artefact_addresses(subject: Subject) -> Iterator[Finding]:
         yield Finding(("artefacts", "registry"), message, f"write {meant}")
 
 
-RULES: tuple[tuple[str, Rule], ...] = (("CFG-018", artefact_addresses),)
+def known_artefacts(subject: Subject) -> Iterator[Finding]:
+    """A checksum of another file than hosts ask for protects nothing."""
+    wanted = {each.source for each in catalogue(subject.spec.kubernetes.version).values()}
+    for source in subject.spec.artefacts.sha256:
+        if source not in wanted:
+            best = near(source, wanted)
+            message = f"artefacts.sha256 names {source}, which no host downloads{did_you_mean(source, wanted)}"
+            hint = f"write {best[0]}" if best else "remove it; names are host/path, without a scheme"
+            yield Finding(("artefacts", "sha256", source), message, hint)
+
+
+RULES: tuple[tuple[str, Rule], ...] = (("CFG-018", artefact_addresses), ("CFG-020", known_artefacts))

@@ -5,34 +5,58 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cluster.check.finding import Finding, Rule, Subject
-from cluster.document import show
-from cluster.layout import LARGEST_SECTION, section_size, sections
+from cluster.document import Where, show
+from cluster.layout import LARGEST_SECTION, counts, section_size, sections
 from cluster.spec import Cloud
+from cluster.subnets import MOST_ZONES, NARROWEST, WIDEST, most_api_servers, most_members
 
 _LAB_HOSTS = 253
 """The lab's secret store knows a host by its number in network.nodes, on a /24 of its own."""
+_NODES: Where = ("network", "nodes")
+_ZONES: Where = ("control_plane", "zones")
 
 
-def enough_node_addresses(subject: Subject) -> Iterator[Finding]:
-    """API servers, etcd main and etcd events each have a section of network.nodes."""
+def sections_fit(subject: Subject) -> Iterator[Finding]:
+    """In a lab API servers, etcd main and etcd events each have a section of network.nodes."""
+    if subject.spec.control_plane.cloud is not Cloud.LAB:
+        return
     nodes = subject.spec.network.nodes
     size = section_size(nodes)
-    lab = subject.spec.control_plane.cloud is Cloud.LAB
     for section in sections(subject.spec).values():
         path = show(section.where)
         if section.count > size:
             message = f"{path} is {section.count}, but network.nodes {nodes} keeps {size} addresses for them"
             hint = f"use {size} or fewer, or a larger network.nodes (a /16 keeps {LARGEST_SECTION})"
-            yield Finding(section.where, message, hint, also=(("network", "nodes"),))
+            yield Finding(section.where, message, hint, also=(_NODES,))
         elif section.first + section.count > nodes.num_addresses - 1:
             message = (
                 f"network.nodes {nodes} has no room for {path} {section.count}: "
                 f"they start at its address {section.first}"
             )
-            yield Finding(("network", "nodes"), message, "use a /24 or larger", also=(section.where,))
-        elif lab and section.first + section.count > _LAB_HOSTS:
+            yield Finding(_NODES, message, "use a /24 or larger", also=(section.where,))
+        elif section.first + section.count > _LAB_HOSTS:
             message = f"in network.nodes {nodes}, {path} begin at address {section.first}; a lab reaches {_LAB_HOSTS}"
-            yield Finding(("network", "nodes"), message, "use a /24", also=(section.where,))
+            yield Finding(_NODES, message, "use a /24", also=(section.where,))
 
 
-RULES: tuple[tuple[str, Rule], ...] = (("NET-010", enough_node_addresses),)
+def subnets_fit(subject: Subject) -> Iterator[Finding]:
+    """In a cloud network.nodes is cut into subnets by role, on AWS also by zone."""
+    spec = subject.spec
+    nodes, zones, cloud = spec.network.nodes, spec.control_plane.zones, spec.control_plane.cloud
+    if cloud is Cloud.LAB:
+        return
+    if not WIDEST <= nodes.prefixlen <= NARROWEST:
+        message = f"network.nodes {nodes} can't be cut into the subnets of a cloud"
+        yield Finding(_NODES, message, f"use a /{WIDEST} to a /{NARROWEST}")
+    if cloud is Cloud.AWS and len(zones) > MOST_ZONES:
+        message = f"control_plane.zones names {len(zones)} zones; network.nodes is cut for {MOST_ZONES}"
+        yield Finding(_ZONES, message, f"name {MOST_ZONES} or fewer")
+    for kind, (where, count) in counts(spec).items():
+        room = most_api_servers(spec) if kind == "api" else most_members(spec, kind)
+        if count > room:
+            message = f"{show(where)} is {count}, but there are addresses for {room} in the subnets of network.nodes"
+            more = ", or name more of control_plane.zones" if cloud is Cloud.AWS else ""
+            yield Finding(where, message, f"use {room} or fewer{more}", also=(_ZONES,) if more else ())
+
+
+RULES: tuple[tuple[str, Rule], ...] = (("NET-010", sections_fit), ("NET-010", subnets_fit))

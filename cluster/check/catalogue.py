@@ -12,6 +12,7 @@ from cluster.check.finding import Finding, Rule, Subject
 from cluster.check.region import named_as_in
 from cluster.document import Where
 from cluster.fields import near
+from cluster.layout import member_zones
 from cluster.problems import Severity
 from cluster.spec import Cloud, ClusterSpec, EtcdHosts
 
@@ -25,7 +26,7 @@ _REGIONS_NAMED = 6
 
 @dataclass(frozen=True)
 class _Use:
-    """A machine type that the spec names. `zones`: where its hosts stand; for a pool any of them will do."""
+    """A machine type that the spec names. `zones`: where its hosts stand; for a pool that names none, any of them will do."""
 
     where: Where
     what: str
@@ -158,12 +159,14 @@ def _uses(spec: ClusterSpec) -> Iterator[_Use]:
     plane, etcd = spec.control_plane, spec.etcd
     zones = tuple(dict.fromkeys(map(str, plane.zones)))
     yield _Use(("control_plane", "machine"), "control plane", plane.machine, zones[: plane.api_servers])
-    yield _Use(("etcd", "main", "machine"), "etcd", etcd.main.machine, zones[: etcd.main.members])
+    members = member_zones(spec)
+    yield _Use(("etcd", "main", "machine"), "etcd", etcd.main.machine, members[: etcd.main.members])
     if etcd.events.hosts is EtcdHosts.DEDICATED:
-        yield _Use(("etcd", "events", "machine"), "etcd", etcd.events.machine, zones[: etcd.events.members])
+        yield _Use(("etcd", "events", "machine"), "etcd", etcd.events.machine, members[: etcd.events.members])
     for name, pool in spec.pools.items():
         if pool.site is None and pool.machine is not None:
-            yield _Use(("pools", name, "machine"), "pool", pool.machine, zones, everywhere=False)
+            own = tuple(map(str, pool.zones))
+            yield _Use(("pools", name, "machine"), "pool", pool.machine, own or zones, everywhere=bool(own))
 
 
 def _counterpart(machine: Machine, facts: Catalogue, region: str) -> str:

@@ -8,30 +8,34 @@ from pydantic import BaseModel
 
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where, show
-from cluster.spec import Cloud
 
 _BACKUP = ("nobody takes snapshots", "leave it out, and take them with etcdctl snapshot save")
 _DISK_SIZE = ("members' disks have no limit", "leave it out, and keep twice the quota free for each member")
-_VPN = ("nobody makes the gateway and the tunnels", "leave it out, and join the site to the region by other means")
 _IDLE: dict[Where, tuple[str, str]] = {
     ("etcd", "main", "backup"): _BACKUP,
     ("etcd", "events", "backup"): _BACKUP,
-    ("etcd", "main", "disk_size"): _DISK_SIZE,
-    ("etcd", "events", "disk_size"): _DISK_SIZE,
-    ("artefacts", "mirror"): ("hosts download from the mirror of their provider", "leave it out"),
-    ("artefacts", "registry"): ("hosts pull from the registry of their provider", "leave it out"),
 }
 """Place -> (what happens in its stead, what to do until something acts on it)."""
+_IDLE_IN_A_LAB: dict[Where, tuple[str, str]] = {
+    ("etcd", "main", "disk_size"): _DISK_SIZE,
+    ("etcd", "events", "disk_size"): _DISK_SIZE,
+    ("artefacts", "mirror"): ("hosts download from the lab's mirror", "leave it out"),
+    ("artefacts", "registry"): ("hosts pull from the lab's registry", "leave it out"),
+    ("artefacts", "sha256"): ("the lab knows the checksums of what it built", "leave it out"),
+}
+_VPN = ("the lab's router joins its sites", "leave it out")
 
 
 def without_effect(subject: Subject) -> Iterator[Finding]:
     """Who writes a backup must not believe that there is one."""
-    written = {where: why for where, why in _IDLE.items() if _written(subject.spec, where)}
-    written |= {("sites", name, "vpn"): _VPN for name, site in subject.spec.sites.items() if site.vpn}
-    for where, (instead, until_then) in written.items():
-        message = f"nothing acts on {show(where)} yet: {instead}"
-        yield Finding(where, message, until_then, severity="warning")
-    if subject.spec.control_plane.cloud is Cloud.LAB:
+    idle = dict(_IDLE)
+    if subject.cluster.is_lab:
+        idle |= _IDLE_IN_A_LAB | {("sites", name, "vpn"): _VPN for name in subject.spec.sites}
+    for where, (instead, until_then) in idle.items():
+        if _written(subject.spec, where):
+            message = f"nothing acts on {show(where)} yet: {instead}"
+            yield Finding(where, message, until_then, severity="warning")
+    if subject.cluster.is_lab:
         for name, pool in subject.spec.pools.items():
             if pool.site is None:
                 message = f"nothing makes the workers of pools.{name} yet: a lab has machines at sites only"
@@ -42,9 +46,12 @@ def _written(model: BaseModel, where: Where) -> bool:
     """Whether the spec itself gives the setting a value."""
     value: object = model
     for key in map(str, where):
-        if not isinstance(value, BaseModel) or key not in value.model_fields_set:
+        if isinstance(value, dict):
+            value = value.get(key)
+        elif isinstance(value, BaseModel) and key in value.model_fields_set:
+            value = getattr(value, key)
+        else:
             return False
-        value = getattr(value, key)
     return value is not None
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from cluster.check.disks import disk
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
+from cluster.layout import member_zones
 from cluster.quantities import format_bytes, format_duration_ms
 from cluster.spec import EtcdCluster, EtcdHosts, Profile, RoleName
 
@@ -133,8 +134,8 @@ def quota_size(subject: Subject) -> Iterator[Finding]:
 
 
 def zones_survive(subject: Subject) -> Iterator[Finding]:
-    """Members fill the zones in turn; no zone may hold so many that the rest has no quorum."""
-    zones = tuple(str(zone) for zone in subject.spec.control_plane.zones)
+    """Members fill the first three zones in turn; no zone may hold so many that the rest has no quorum."""
+    zones = member_zones(subject.spec)
     where: Where = ("control_plane", "zones")
     for role, etcd in _each(subject):
         # For any other number of members, ETC-001 or ETC-002 asks for another first.

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from cluster.document import Where
+from cluster.pools import Host
 from cluster.positions import Positions
 from cluster.problems import Severity
-from cluster.spec import Cluster, ClusterSpec, Host
+from cluster.spec import Cluster, ClusterSpec
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
 from cluster.mtu import paths, tightest
 from cluster.quantities import SMALLEST_MTU
-from cluster.spec import Cloud, FlannelBackend
+from cluster.spec import FlannelBackend
 
 _MTU: Where = ("network", "flannel", "mtu")
 _BACKEND: Where = ("network", "flannel", "backend")
@@ -53,7 +53,7 @@ def mtu_is_heeded(subject: Subject) -> Iterator[Finding]:
 
 
 def _networks(subject: Subject) -> Counter[tuple[str, str]]:
-    """(name, range) of each layer-2 network -> workers on it, the cloud's at their most."""
+    """(name, range) of each layer-2 network -> workers on it; the region's subnets count as one, at their most."""
     count: Counter[tuple[str, str]] = Counter()
     spec = subject.spec
     for _, pool, host in subject.hosts():
@@ -88,9 +88,11 @@ def direct_routing_applies(subject: Subject) -> Iterator[Finding]:
     """flannel falls back to VXLAN without a word where it finds no neighbour."""
     flannel = subject.spec.network.flannel
     networks = _networks(subject)
+    # Workers in the region never have neighbours: their packets between each other are always VXLAN.
+    networks.pop(("network.nodes", str(subject.spec.network.nodes)), None)
     hosts = networks.total()
     wanted = flannel.backend is FlannelBackend.VXLAN and flannel.direct_routing and not flannel.allow_encapsulation
-    if hosts != len(subject.cluster.host_list()) + networks["network.nodes", str(subject.spec.network.nodes)]:
+    if hosts != len(subject.cluster.host_list()):
         return  # hosts in racks that aren't declared, INV-007
     if wanted and hosts > 1 and max(networks.values()) == 1:
         yield Finding(
@@ -115,12 +117,6 @@ def cloud_fabric(subject: Subject) -> Iterator[Finding]:
             "its fabric drops packets for unknown pod addresses"
         )
         yield Finding(_BACKEND, message, "write backend: vxlan", also=also)
-    elif flannel.direct_routing and plane.cloud is Cloud.AZURE:
-        message = (
-            f"direct_routing in {plane.cloud} (pool {pools[0]}): nodes of one subnet get native routes, "
-            "whose packets its fabric usually drops"
-        )
-        yield Finding(_DIRECT, message, "write direct_routing: false", also=also, severity="warning")
 
 
 def port_free(subject: Subject) -> Iterator[Finding]:

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where, show
 from cluster.fields import did_you_mean, near
-from cluster.spec import Pool
+from cluster.pools import Pool
 
 # Kubernetes' qualified names: an optional DNS prefix, and at most 63 characters.
 _PREFIX = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 _PART = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _KEY = re.compile(f"(?:({_PREFIX})/)?({_PART})")
 _VALUE = re.compile(f"(?:{_PART})?")
+_OF_REGION = ("machine", "max", "min", "zones", "image", "spot", "reservation", "placement", "rdma", "disk_size")
 _PART_RULE = "letters, digits, '-', '_' and '.', at most 63, with a letter or digit at both ends"
 
 # What a kubelet may say about its own node (k8s.io/kubelet/pkg/apis, well_known_labels.go).
@@ -67,8 +68,8 @@ def one_kind(subject: Subject) -> Iterator[Finding]:
             message = f"pools.{name} has {has} and no {lacks}; nobody could tell which machines it has"
             hint = "add hosts: hosts.yaml, a file that lists them" if pool.site else "add site, one of sites"
             yield Finding((*where, has), message, hint, also=everything)
-        elif pool.site and (pool.machine or pool.max or pool.min):
-            key = next(key for key in ("machine", "max", "min") if getattr(pool, key))
+        elif pool.site and (given := [key for key in _OF_REGION if key in pool.model_fields_set]):
+            key = given[0]
             message = f"pools.{name} is at site {pool.site} and has {key}, which only machines of a cloud have"
             yield Finding(
                 (*where, key), message, f"remove {key}, or make a pool of its own for the cloud", also=everything

@@ -25,14 +25,14 @@ LEAVES = ("apiserver", "apiserver-kubelet-client", "front-proxy-client")
 COMPONENTS = ("controller-manager", "scheduler")
 
 
-def own_address(links: list[dict[str, Any]], nodes: str, endpoint: str) -> str:
+def own_address(links: list[dict[str, Any]], nodes: str, balancers: list[str]) -> str:
     """This host's address inside `nodes`, out of `ip -json address`. LookupError where there is none.
 
-    `endpoint` is passed over: Google Cloud's agent gives the load balancer's address to its backends.
+    `balancers` are passed over: Google Cloud's agent gives the load balancer's address to its backends.
     """
     network = ipaddress.ip_network(nodes)
     found = [str(entry["local"]) for link in links for entry in link.get("addr_info", []) if entry.get("local")]
-    inside = [address for address in found if address != endpoint and ipaddress.ip_address(address) in network]
+    inside = [address for address in found if address not in balancers and ipaddress.ip_address(address) in network]
     if not inside:
         raise LookupError(f"this host has no address in {nodes}, only {', '.join(found) or 'none'}")
     return inside[0]
@@ -45,12 +45,18 @@ def read_own_address(settings: dict[str, Any], tries: int = 60) -> str:
             ["ip", "-json", "-4", "address", "show", "up"], stdout=subprocess.PIPE, check=True
         ).stdout  # fmt: skip
         try:
-            return own_address(json.loads(output or b"[]"), settings["nodes"], settings["endpoint"])
+            return own_address(json.loads(output or b"[]"), settings["nodes"], settings["balancers"])
         except LookupError:
             if not left:
                 raise
         time.sleep(1)
     raise AssertionError("unreachable")
+
+
+def advertised(address: str, balancers: list[str]) -> str:
+    """The load balancer's address that is nearest to this host's: on AWS the one in its own zone's subnet."""
+    own = int(ipaddress.IPv4Address(address))
+    return min(balancers, key=lambda text: own ^ int(ipaddress.IPv4Address(text)))
 
 
 def write(path: Path, text: str, mode: int = 0o600) -> None:
@@ -85,6 +91,8 @@ def main() -> None:
     print(f"this host is {address}", flush=True)
     RUN.mkdir(parents=True, exist_ok=True)
     render_config(settings, address)
+    told = settings["advertised"]
+    write(Path(told["path"]), f"{told['variable']}={advertised(address, settings['balancers'])}\n")
     for leaf in LEAVES:
         for suffix in ("crt", "key"):
             (KUBERNETES / "pki" / f"{leaf}.{suffix}").unlink(missing_ok=True)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.check import check
-from cluster.layout import section_size
+from cluster.subnets import region_subnets, zone_subnets
 from network.addresses import node_ranges, plan
 
 
@@ -20,7 +20,7 @@ def counted(api_servers, main, events, nodes="10.77.0.0/24", hosts="dedicated"):
 
 def test_the_lab_has_the_addresses_that_its_networks_are_built_for(lab):
     made = plan(lab)
-    assert (str(made.gateway), str(made.endpoint)) == ("10.77.0.1", "10.77.0.10")
+    assert (made.endpoint, [str(address) for address in made.balancers]) == ("10.77.0.10", ["10.77.0.10"])
     assert [(host.name, str(host.address)) for host in made.hosts()] == [
         ("api-1", "10.77.0.11"),
         ("api-2", "10.77.0.12"),
@@ -51,55 +51,102 @@ def test_events_on_the_hosts_of_main_take_no_addresses_of_their_own(build):
 
 
 counts = st.integers(min_value=1, max_value=130)
+members = st.sampled_from([1, 3, 5, 7])
 ranges = st.integers(min_value=8, max_value=30).map(lambda prefix: f"10.0.0.0/{prefix}")
 placements = st.sampled_from(["dedicated", "main"])
+CLOUDS = {
+    "aws": {"region": "us-east-1", "zones": [f"us-east-1{letter}" for letter in "abcdef"]},
+    "azure": {"region": "eastus", "zones": [1, 2, 3]},
+    "gcp": {"region": "us-central1", "zones": ["us-central1-a", "us-central1-b"]},
+    "lab": {},
+}
+clouds = st.sampled_from(sorted(CLOUDS))
 
 
-@given(counts, counts, counts, ranges, placements)
+def in_cloud(spec, cloud, zones=6):
+    place = CLOUDS[cloud]
+    listed = {"zones": place["zones"][:zones]} if place else {}
+    return {**spec, "control_plane": spec["control_plane"] | {"cloud": cloud} | place | listed}
+
+
+@given(clouds, counts, members, members, ranges, placements)
 def test_every_host_has_an_address_of_its_own_inside_the_range_or_the_spec_is_refused(
-    build, api_servers, main, events, nodes, hosts
+    build, cloud, api_servers, main, events, nodes, hosts
 ):
-    spec = counted(api_servers, main, events, nodes, hosts)
-    spec["control_plane"] |= {"cloud": "aws"}  # a lab reaches fewer addresses
-    cluster = build(spec)
+    cluster = build(in_cloud(counted(api_servers, main, events, nodes, hosts), cloud))
     if {problem.code for problem in check(cluster)} & {"NET-010", "ETC-003"}:
-        section = section_size(cluster.spec.network.nodes)
-        fits = max(api_servers, main, events) <= section and cluster.spec.network.nodes.prefixlen <= 24
-        assert not fits or (hosts == "main" and events > main)
+        prefix = cluster.spec.network.nodes.prefixlen
+        roomy = prefix <= 24 and api_servers <= 10 if cloud == "lab" else 16 <= prefix <= 20 and api_servers <= 18
+        far = cloud == "lab" and prefix < 23  # a lab reaches 253 addresses
+        assert not roomy or far or (hosts == "main" and events > main)
         return
     made = plan(cluster)
-    taken = [made.gateway, made.endpoint, *(host.address for host in made.hosts())]
+    taken = [*made.balancers, *(host.address for host in made.hosts())]
     assert len(set(taken)) == len(taken)
     assert len({host.name for host in made.hosts()}) == len(made.hosts())
-    usable = set(range(int(made.nodes[0]) + 1, int(made.nodes[-1]))) if made.nodes.prefixlen >= 22 else None
     for address in taken:
         assert address in made.nodes
         assert address not in (made.nodes.network_address, made.nodes.broadcast_address)
-        assert usable is None or int(address) in usable
+
+
+@given(clouds, members, members, st.integers(16, 20), st.integers(1, 6))
+def test_in_a_cloud_every_fixed_address_lies_in_the_subnet_of_its_role_and_zone(
+    build, cloud, main, events, prefix, zones
+):
+    if cloud == "lab":
+        return
+    cluster = build(in_cloud(counted(2, main, events, f"10.32.0.0/{prefix}"), cloud, zones))
+    if any(problem.code == "NET-010" for problem in check(cluster)):
+        return
+    made = plan(cluster)
+    if cloud == "aws":
+        by_zone = {zone.zone: zone for zone in zone_subnets(cluster.spec)}
+        places = [(host.address, by_zone[host.zone].etcd) for host in made.hosts()]
+        places += [(address, by_zone[zone].api_servers) for zone, address in zip(by_zone, made.balancers, strict=True)]
+    else:
+        subnets = region_subnets(cluster.spec)
+        places = [(host.address, subnets.etcd) for host in made.hosts()]
+        places += [(address, subnets.api_servers) for address in made.balancers]
+    for address, subnet in places:
+        # The last address of a subnet is the cloud's, on Google Cloud the last but one as well.
+        assert subnet[4] <= address < subnet[-1 if cloud == "aws" else -2]
+    assert made.endpoint == "api.lab.internal"
+    assert made.api_servers == ()
 
 
 def test_nodes_stand_in_racks_and_only_with_workers_in_the_cloud_also_there(lab, build):
     assert [str(network) for network in node_ranges(lab)] == ["10.78.1.0/24", "10.78.2.0/24"]
-    cloud = build({"pools": {"cpu": {"machine": "m", "min": 0, "max": 3}}})
-    assert [str(network) for network in node_ranges(cloud)][:3] == ["10.77.0.41/32", "10.77.0.42/31", "10.77.0.44/30"]
+    pools = {"pools": {"cpu": {"machine": "m", "min": 0, "max": 3}}, "network": {"nodes": "10.40.0.0/16"}}
+    azure = build(in_cloud(counted(2, 3, 3, "10.40.0.0/16"), "azure") | {"pools": pools["pools"]})
+    assert [str(network) for network in node_ranges(azure)][:2] == ["10.40.128.0/17", "10.78.1.0/24"]
+    aws = build(in_cloud(counted(2, 3, 3, "10.40.0.0/16"), "aws", 2) | {"pools": pools["pools"]})
+    assert [str(network) for network in node_ranges(aws)][:2] == ["10.40.32.0/19", "10.40.64.0/19"]
 
 
-@given(st.integers(1, 10), st.integers(1, 9), st.integers(1, 9), st.integers(8, 24))
-def test_no_node_may_have_an_address_of_the_control_plane(build, api_servers, main, events, prefix):
+@given(clouds, st.integers(1, 9), members, members, st.integers(16, 20))
+def test_no_node_may_have_an_address_of_the_control_plane(build, cloud, api_servers, main, events, prefix):
     pools = {"cpu": {"machine": "m", "min": 0, "max": 3}}
-    cluster = build(counted(api_servers, main, events, f"10.0.0.0/{prefix}") | {"pools": pools})
+    cluster = build(in_cloud(counted(api_servers, main, events, f"10.0.0.0/{prefix}"), cloud) | {"pools": pools})
     made = plan(cluster)
-    control = [made.gateway, made.endpoint, *(host.address for host in made.hosts())]
+    control = [*made.balancers, *(host.address for host in made.hosts())]
     assert not [address for address in control for network in node_ranges(cluster) if address in network]
 
 
-@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 9), st.integers(8, 24))
-def test_adding_hosts_moves_no_host_that_was_there(build, api_servers, main, events, prefix):
+@given(clouds, st.integers(1, 8), st.sampled_from([1, 3, 5]), st.sampled_from([1, 3, 5]), st.integers(16, 20))
+def test_adding_hosts_moves_no_host_that_was_there(build, cloud, api_servers, main, events, prefix):
     nodes = f"10.0.0.0/{prefix}"
-    before = plan(build(counted(api_servers, main, events, nodes)))
-    after = plan(build(counted(api_servers + 1, main + 1, events + 1, nodes)))
+    before = plan(build(in_cloud(counted(api_servers, main, events, nodes), cloud)))
+    after = plan(build(in_cloud(counted(api_servers + 1, main + 2, events + 2, nodes), cloud)))
     assert set(before.hosts()) <= set(after.hosts())
-    assert before.endpoint == after.endpoint
+    assert before.balancers == after.balancers
+
+
+@given(st.integers(3, 6), st.sampled_from([3, 5]), st.integers(16, 20))
+def test_a_zone_after_the_third_moves_no_member(build, zones, main, prefix):
+    spec = counted(3, main, 3, f"10.0.0.0/{prefix}")
+    before, after = (plan(build(in_cloud(spec, "aws", count))) for count in (3, zones))
+    assert before.etcd == after.etcd
+    assert after.balancers[:3] == before.balancers
 
 
 @given(st.integers(8, 24))

@@ -146,7 +146,8 @@ def test_no_tunnel_hides_the_metadata_of_a_host(cloud):
 def test_the_tunnels_of_jaguar_are_what_was_reviewed(monkeypatch):
     """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
     monkeypatch.chdir(ROOT / "tests" / "specs")
-    (loaded,), _ = check_paths([Path("invalid-CFG-019-vpn.yaml")])
+    (loaded,), problems = check_paths([Path("joined-jaguar.yaml")])
+    assert problems == []
     text = json.dumps([asdict(tunnel) for tunnel in tunnels(loaded.cluster)], indent=2, default=str) + "\n"
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         GOLDEN.parent.mkdir(parents=True, exist_ok=True)

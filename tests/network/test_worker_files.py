@@ -29,8 +29,11 @@ def test_another_host_changes_no_file_of_the_others(build, lab):
     assert worker_files(fewer) == worker_files(lab)
 
 
-def test_workers_in_the_cloud_differ_on_aws_alone(build, lab):
-    assert worker_files(lab, in_cloud=True) == worker_files(lab)
-    aws = build({"control_plane": {"cloud": "aws"}})
-    changed = {path for path, text in worker_files(aws, in_cloud=True).items() if text != worker_files(aws)[path]}
-    assert changed == {"/etc/sysctl.d/90-menagerie-neighbours.conf"}
+def test_workers_in_the_region_have_no_native_routes_and_on_aws_other_thresholds(build, lab):
+    def differing(cluster):
+        return {p for p, text in worker_files(cluster, in_cloud=True).items() if text != worker_files(cluster)[p]}
+
+    assert differing(lab) == {NET_CONF}
+    assert json.loads(worker_files(lab, in_cloud=True)[NET_CONF])["Backend"]["DirectRouting"] is False
+    aws = build({"control_plane": {"cloud": "aws"}, "network": {"nodes": "10.77.0.0/16"}})
+    assert differing(aws) == {NET_CONF, "/etc/sysctl.d/90-menagerie-neighbours.conf"}

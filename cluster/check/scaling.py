@@ -1,0 +1,117 @@
+"""CLD-005, CLD-007: what pools in the region ask of their cloud, beside what it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cluster.catalogue import Machine
+from cluster.check.catalogue import of_cloud
+from cluster.check.finding import Finding, Rule, Subject
+from cluster.document import Where
+from cluster.fields import did_you_mean
+from cluster.pools import Placement, Pool
+from cluster.problems import Severity
+from cluster.spec import Cloud
+
+
+def _in_region(subject: Subject) -> Iterator[tuple[str, Pool]]:
+    return ((name, pool) for name, pool in subject.spec.pools.items() if pool.site is None)
+
+
+def _machine(subject: Subject, name: str | None) -> Machine | None:
+    facts = of_cloud(subject)
+    return facts.machine_types.get(name or "") if facts else None
+
+
+def quota(subject: Subject) -> Iterator[Finding]:
+    """A pool that the account's quota stops short stays there in silence, with pods that wait."""
+    limit = subject.spec.control_plane.vcpu_quota
+    if limit is None:
+        return
+    wanted = {}
+    for name, pool in _in_region(subject):
+        machine = _machine(subject, pool.machine)
+        if machine and machine.type:
+            wanted[name] = pool.max * machine.type.vcpus
+    if sum(wanted.values()) <= limit:
+        return
+    most = max(wanted, key=lambda name: wanted[name])
+    others = sum(wanted.values()) - wanted[most]
+    also: tuple[Where, ...] = (("control_plane", "vcpu_quota"),)
+    yield Finding(
+        ("pools", most, "max"),
+        f"pools.{most} max {subject.spec.pools[most].max} needs {wanted[most]:,} vCPUs"
+        f"{f', and other pools {others:,}' if others else ''}; control_plane.vcpu_quota is {limit:,}",
+        "write a smaller max, or ask the cloud for more and write what it gave",
+        also=also,
+    )
+
+
+def zones_of_pools(subject: Subject) -> Iterator[Finding]:
+    """Subnets and load balancers are in the zones of the control plane."""
+    known = [str(zone) for zone in subject.spec.control_plane.zones]
+    for name, pool in _in_region(subject):
+        where: Where = ("pools", name, "zones")
+        for index, zone in enumerate(map(str, pool.zones)):
+            if zone not in known:
+                message = (
+                    f"pools.{name} names zone {zone}, which isn't in control_plane.zones{did_you_mean(zone, known)}"
+                )
+                hint = f"write one of {', '.join(known)}, or add {zone} to control_plane.zones"
+                yield Finding((*where, index), message, hint, also=(("control_plane", "zones"),))
+        if pool.placement is Placement.COMPACT and len(pool.zones or known) > 1:
+            message = f"pools.{name} is compact over {len(pool.zones or known)} zones; machines in two are never close"
+            place = where if pool.zones else ("pools", name, "placement")
+            yield Finding(place, message, f"name one zone: zones: [{(pool.zones or known)[0]}]", also=(where,))
+
+
+def spot_or_reserved(subject: Subject) -> Iterator[Finding]:
+    """No cloud gives spot machines out of reserved capacity."""
+    for name, pool in _in_region(subject):
+        if pool.spot and pool.reservation:
+            message = (
+                f"pools.{name} asks for spot machines and for reservation {pool.reservation}; a machine is one of both"
+            )
+            yield Finding(
+                ("pools", name, "spot"), message, "remove one of the two", also=(("pools", name, "reservation"),)
+            )
+
+
+def fast_interfaces(subject: Subject) -> Iterator[Finding]:
+    """The machine type has interfaces for RDMA or it has not; Google Cloud's gVNIC is in every new one."""
+    cloud = subject.spec.control_plane.cloud
+    for name, pool in _in_region(subject):
+        machine = _machine(subject, pool.machine)
+        if not pool.rdma or machine is None or machine.type is None or machine.series is None or cloud is Cloud.GCP:
+            continue
+        kind = "Elastic Fabric Adapter" if cloud is Cloud.AWS else "InfiniBand"
+        if not (machine.type.efa if cloud is Cloud.AWS else machine.series.infiniband_gbps):
+            yield Finding(
+                ("pools", name, "rdma"),
+                f"pools.{name} asks for rdma, and {pool.machine} has no {kind}",
+                "remove rdma, or write a machine type that has it",
+                also=(("pools", name, "machine"),),
+            )
+
+
+def driver(subject: Subject) -> Iterator[Finding]:
+    """A GPU without its driver is a node without GPUs."""
+    for name, pool in _in_region(subject):
+        machine = _machine(subject, pool.machine)
+        if machine is None or machine.type is None or not machine.type.gpus or pool.image:
+            continue
+        message = (
+            f"pools.{name} has {machine.type.gpus} GPUs a machine, and the cloud's Debian 12 has no driver for them"
+        )
+        severity: Severity = "warning"
+        hint = f"write pools.{name}.image: an image with the driver; pods see no GPU before"
+        yield Finding(("pools", name, "machine"), message, hint, severity=severity)
+
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("CLD-005", quota),
+    ("CLD-007", zones_of_pools),
+    ("CLD-007", spot_or_reserved),
+    ("CLD-007", fast_interfaces),
+    ("CLD-007", driver),
+)

@@ -1,0 +1,93 @@
+"""The part of the model that is about workers: pools of them in the region, and machines at sites."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from cluster.model import Model
+from cluster.quantities import Address, Bytes, Name
+
+
+class TaintEffect(StrEnum):
+    """What happens to pods that don't tolerate the taint."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+class Taint(Model):
+    """A taint that every node of the pool has from its first second."""
+
+    key: str
+    """prefix/name or name."""
+    value: str = ""
+    """May be empty."""
+    effect: TaintEffect = Field(strict=False)
+    """NoSchedule, PreferNoSchedule or NoExecute."""
+
+
+class Placement(StrEnum):
+    """How a pool's machines stand to each other."""
+
+    COMPACT = "compact"
+    """Close together, in one zone: the least latency between them."""
+    SPREAD = "spread"
+    """On hardware that fails apart."""
+
+
+class Pool(Model):
+    """Workers of one kind: at a site (`site`, `hosts`) or in the region (`machine`, `min`, `max`)."""
+
+    site: Name | None = None
+    """One of sites; left out for workers in the region."""
+    hosts: str | None = None
+    """File beside cluster.yaml that lists the machines of this pool."""
+    machine: str | None = None
+    """Machine type, in the cloud's own words; for workers in the region."""
+    min: int = Field(default=0, ge=0)
+    """Workers that the region always has."""
+    max: int = Field(default=0, ge=0)
+    """Workers that the pool can grow to in the region."""
+    zones: tuple[int | str, ...] = Field(default=(), strict=False)
+    """Zones of control_plane.zones that workers in the region stand in. Default: all of them."""
+    image: str | None = None
+    """Machine image of workers in the region, with the driver where they have GPUs. Default: the cloud's Debian 12."""
+    disk_size: Bytes = 128 * 2**30
+    """Size of the system disk of a worker in the region; images and pods' own files are on it."""
+    spot: bool = False
+    """Machines that the cloud may take back at any time, for less money."""
+    reservation: str | None = None
+    """Reserved capacity that the machines are taken from, in the cloud's own words."""
+    placement: Placement | None = Field(default=None, strict=False)
+    """compact or spread. Default: where the cloud likes."""
+    rdma: bool = False
+    """Fast interfaces between the machines: EFA on AWS, InfiniBand on Azure, gVNIC with more queues on Google Cloud."""
+    labels: dict[str, str] = Field(default={})
+    """Node labels, for example openai.org/location: onprem-sjc1."""
+    taints: tuple[Taint, ...] = Field(default=(), strict=False)
+    """Node taints."""
+
+
+class Host(Model):
+    """One machine of a pool, an entry of its hosts file."""
+
+    name: Name
+    """Host name, and the node's."""
+    rack: Name
+    """One of the racks of the pool's site."""
+    address: Address
+    """In the range of its rack."""
+    mac: str | None = None
+    """Of the card that has the address: b8:59:9f:aa:bb:cc."""
+    bmc: Address | None = None
+    """Of the machine's management controller."""
+
+
+class HostsFile(Model):
+    """The machines of a pool."""
+
+    hosts: tuple[Host, ...] = Field(strict=False)
+    """Names, addresses and cards are unique in the whole fleet."""
