@@ -11,11 +11,12 @@ from cluster import versions
 from cluster.spec import Cluster
 from control_plane import dns
 from control_plane.flags import KONNECTIVITY_AUDIENCE, KONNECTIVITY_USER
-from control_plane.objects import Object, cluster_role, cluster_role_binding, group, user
+from control_plane.objects import Object, cluster_role, cluster_role_binding, group, role, role_binding, user
 from control_plane.ports import KONNECTIVITY_HEALTH_PORT, KONNECTIVITY_PORT
 from network.addresses import AddressPlan
 
 APPROVER_USER = "menagerie:kubelet-csr-approver"
+TOKENS_USER = "menagerie:join-tokens"
 AGENT = "konnectivity-agent"
 # Any unprivileged number does; this is "nonroot" of the distroless images.
 _NONROOT = 65532
@@ -40,6 +41,7 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
         cluster_role_binding("kubeadm:cluster-admins", "cluster-admin", group("kubeadm:cluster-admins")),
         *_flannel(),
         *_approver(),
+        *(_join_tokens() if cluster.spec.cloud_workers else ()),
         cluster_role_binding("menagerie:konnectivity-server", "system:auth-delegator", user(KONNECTIVITY_USER)),
         {
             "apiVersion": "v1",
@@ -88,6 +90,12 @@ def _approver() -> tuple[Object, ...]:
         cluster_role(APPROVER_USER, rules),
         cluster_role_binding(APPROVER_USER, APPROVER_USER, user(APPROVER_USER)),
     )
+
+
+def _join_tokens() -> tuple[Object, ...]:
+    # RBAC can't tell names that don't exist yet, nor types of Secrets.
+    rules = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get", "patch"]}]
+    return role(TOKENS_USER, rules), role_binding(TOKENS_USER, TOKENS_USER, user(TOKENS_USER))
 
 
 def konnectivity_agent(plan: AddressPlan) -> Object:

@@ -32,3 +32,20 @@ def cluster_role_binding(name: str, role: str, subject: Object) -> Object:
         "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
         "subjects": [subject],
     }
+
+
+def role(name: str, rules: list[Object]) -> Object:
+    """A Role in kube-system."""
+    metadata = {"name": name, "namespace": "kube-system"}
+    return {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
+
+
+def role_binding(name: str, role: str, subject: Object) -> Object:
+    """A Role of kube-system given to one subject."""
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": "kube-system"},
+        "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": role},
+        "subjects": [subject],
+    }

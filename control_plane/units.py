@@ -37,8 +37,9 @@ ORDER = (
     "kube-scheduler.service",
     "kubelet-csr-approver.service",
     "cluster-bootstrap.service",
+    "join-tokens.service",
 )
-"""The order in which menagerie-boot starts them."""
+"""The order in which menagerie-boot starts them; the last only where workers are in the region."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ def units(cluster: Cluster, plan: AddressPlan) -> tuple[Unit, ...]:
         _scheduler(),
         _approver(),
         _cluster_bootstrap(),
+        *((_join_tokens(),) if cluster.spec.cloud_workers else ()),
     )
 
 
@@ -106,6 +108,7 @@ def _api_server(cluster: Cluster, plan: AddressPlan) -> Unit:
         groups=(KONNECTIVITY_ACCOUNT,),
         after=("kubeadm-phases.service", "konnectivity-server.service"),
         settings=(
+            f"EnvironmentFile={paths.ADVERTISED}",
             "LogsDirectory=kubernetes/audit",
             "LogsDirectoryMode=0700",
             "TimeoutStartSec=2min",
@@ -178,6 +181,20 @@ def _cluster_bootstrap() -> Unit:
         type="oneshot",
         after=("kube-apiserver.service",),
         settings=(_PYTHON_PATH, "RuntimeDirectory=cluster-bootstrap", "RuntimeDirectoryMode=0700"),
+    )
+
+
+def _join_tokens() -> Unit:
+    return Unit(
+        name="join-tokens.service",
+        description="Short-lived tokens in the store, by which workers in the region join",
+        documentation="https://kubernetes.io/docs/reference/access-authn-authz/bootstrap-tokens/",
+        words=_python("tokens"),
+        after=("cluster-bootstrap.service",),
+        credentials=(("kubeconfig", f"{paths.KUBERNETES}/join-tokens.conf"),),
+        settings=(_PYTHON_PATH,),
+        # As root, for nobody else may ask the store.
+        hidden=(f"{paths.PKI}/ca.key", f"{paths.PKI}/front-proxy-ca.key", f"{paths.PKI}/sa.key", paths.ETCD_KEY),
     )
 
 

@@ -13,7 +13,8 @@ way back is `etcdctl member remove` and `member add`, with --initial-cluster-sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +22,7 @@ from typing import TypeVar
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cluster.artefacts import Artefact, ArtefactSource, catalogue
-from cluster.files import Download, HostConfig, HostFile, SecretRef
+from cluster.files import Disk, Download, HostConfig, HostFile, SecretRef
 from cluster.spec import Cluster, RoleName
 from etcd.flags import flags, pki_dir
 from etcd.members import client_urls, data_dir, member, members
@@ -51,12 +52,22 @@ def host_config(
     )
 
 
-def host_configs(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> dict[str, HostConfig]:
-    """Host name -> what it needs for all members that run on it. Hosts of main come first."""
+def host_configs(
+    cluster: Cluster,
+    plan: AddressPlan,
+    source: ArtefactSource,
+    disks: Callable[[RoleName], Disk] | None = None,
+) -> dict[str, HostConfig]:
+    """Host name -> what it needs for all members that run on it. Hosts of main come first.
+
+    disks: the data disk of an etcd's members, see `data_disk`; None where something else mounts it.
+    """
     wanted: dict[str, list[HostConfig]] = {}
     for role in ROLES:
+        own = (disks(role),) if disks else ()
         for each in members(cluster, role, plan):
-            wanted.setdefault(each.host, []).append(host_config(cluster, role, each.name, plan, source))
+            config = host_config(cluster, role, each.name, plan, source)
+            wanted.setdefault(each.host, []).append(replace(config, disks=own))
     return {host: merge(*configs) for host, configs in wanted.items()}
 
 
@@ -71,6 +82,7 @@ def merge(*configs: HostConfig) -> HostConfig:
         if paths.count(path) > 1:
             raise ValueError(f"{path} has two different contents; give each etcd of the host its own path")
     return HostConfig(
+        disks=_once(disk for config in configs for disk in config.disks),
         files=files,
         secrets=_once(secret for config in configs for secret in config.secrets),
         downloads=_once(download for config in configs for download in config.downloads),
@@ -78,6 +90,11 @@ def merge(*configs: HostConfig) -> HostConfig:
         start=_once(unit for config in configs for unit in config.start),
         packages=_once(package for config in configs for package in config.packages),
     )
+
+
+def data_disk(cluster: Cluster, role: RoleName, devices: tuple[str, ...], size: int = 0) -> Disk:
+    """The disk with the data of this etcd's members; `devices` and `size` as the cloud names and makes it."""
+    return Disk(data_dir(cluster, role), f"etcd-{role}", devices, size=size)
 
 
 def unit_name(role: RoleName) -> str:

@@ -11,17 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster import versions
-from cluster.artefacts import Artefact, ArtefactSource, catalogue
+from cluster.artefacts import ArtefactSource
 from cluster.outputs import ClusterOutputs
+from cluster.pools import Host
 from cluster.sites import Site
-from cluster.spec import Cluster, Host, Pool
-from network.render import FORWARDING, MODULES, NEIGHBOURS, NET_CONF, worker_files
-
-# Which role places which of the network's files.
-_FILE_ROLES = {MODULES: "base", FORWARDING: "base", NEIGHBOURS: "neighbours", NET_CONF: "flannel"}
-# `Artefacts.registry` mirrors these two.
-_MIRRORED = ("registry.k8s.io", "docker.io")
+from cluster.spec import Cluster
+from workers.variables import of_all, of_host, of_pool
 
 Variables = Mapping[str, Mapping[str, Any]]
 """Group name -> its further variables, as in ``group_vars/<group>.yml``."""
@@ -95,16 +90,11 @@ def _groups(cluster: Cluster) -> Iterable[tuple[str, list[str], dict[str, Any]]]
     spec = cluster.spec
     placed = sorted((spec.pools[pool].site or "", host.rack, host.name) for pool, host in cluster.host_list())
     for pool, machines in cluster.hosts.items():
-        yield group_name("pool", pool), [host.name for host in machines], _pool(spec.pools[pool])
+        yield group_name("pool", pool), [host.name for host in machines], of_pool(spec.pools[pool])
     for site, entries in itertools.groupby(placed, key=lambda entry: entry[0]):
         yield group_name("site", site), [name for _, _, name in entries], _site(spec.sites[site])
     for (site, rack), entries in itertools.groupby(placed, key=lambda entry: entry[:2]):
         yield group_name("rack", site, rack), [name for _, _, name in entries], {}
-
-
-def _pool(pool: Pool) -> dict[str, Any]:
-    taints = [taint.model_dump(mode="json") for taint in pool.taints]
-    return {"kubelet_labels": dict(sorted(pool.labels.items())), "kubelet_taints": taints}
 
 
 def _site(site: Site) -> dict[str, Any]:
@@ -115,46 +105,20 @@ def _site(site: Site) -> dict[str, Any]:
 
 def _own(host: Host) -> dict[str, Any]:
     address = str(host.address)
-    return {"ansible_host": address, "base_address": address, "flannel_address": address, "kubelet_node_ip": address}
+    return {"ansible_host": address, **of_host(address)}
 
 
 def _shared(cluster: Cluster, outputs: ClusterOutputs) -> dict[str, Any]:
-    files = _files(worker_files(cluster))
-    programs = catalogue(cluster.spec.kubernetes.version)
     known = outputs.artefacts
     source = ArtefactSource(known.mirror, known.sha256, known.registry)
-    return {
-        "ansible_python_interpreter": "/usr/bin/python3",
-        "base_files": files["base"],
-        "neighbours_files": files["neighbours"],
-        "containerd_downloads": {
-            name.replace("-", "_"): _download(source, programs[name])
-            for name in ("containerd", "runc", "cni-plugins", "crictl")
-        },
-        "containerd_sandbox_image": f"registry.k8s.io/pause:{versions.PAUSE}",
-        "containerd_registry_mirrors": dict.fromkeys(_MIRRORED, known.registry) if known.registry else {},
-        "flannel_downloads": {"flanneld": _download(source, programs["flanneld"])},
-        "flannel_files": files["flannel"],
-        "kubelet_downloads": {name: _download(source, programs[name]) for name in ("kubelet", "kubeadm")},
-        "kubelet_ca_pem": outputs.ca_pem,
-        "kubelet_endpoint": outputs.endpoint,
-        "kubelet_follower": "flanneld.service",
-    }
+    own = {"ansible_python_interpreter": "/usr/bin/python3", "base_names": _names(outputs)}
+    return own | of_all(cluster, source, outputs.endpoint, outputs.ca_pem)
 
 
-def _files(texts: Mapping[str, str]) -> dict[str, list[dict[str, str]]]:
-    """Role -> the network's files that it places."""
-    unplaced = sorted(set(texts) - set(_FILE_ROLES))
-    if unplaced:
-        raise ValueError(f"no role places {', '.join(unplaced)}")
-    placed: dict[str, list[dict[str, str]]] = {role: [] for role in _FILE_ROLES.values()}
-    for path, text in texts.items():
-        placed[_FILE_ROLES[path]].append({"path": path, "text": text})
-    return placed
-
-
-def _download(source: ArtefactSource, artefact: Artefact) -> dict[str, str]:
-    return {"url": source.url(artefact), "sha256": source.checksum(artefact)}
+def _names(outputs: ClusterOutputs) -> list[str]:
+    """Lines of /etc/hosts for an endpoint that is a name: its private zone answers inside the region only."""
+    name = outputs.endpoint.rpartition(":")[0]
+    return [f"{address} {name}" for address in outputs.balancers if address != name]
 
 
 def _known_hosts(cluster: Cluster, keys: Mapping[str, str]) -> Iterable[str]:

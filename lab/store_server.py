@@ -1,7 +1,8 @@
 """The server of hosts' secrets and payloads: ``python -m lab.store_server ADDRESS PORT POLICY_FILE``.
 
 ``GET /v1/secrets/NAME`` answers 200 with the value, 403 when the name is not on the asker's list and
-503 when there is no policy yet, so that a host that starts early asks again. Standard library only.
+503 when there is no policy yet, so that a host that starts early asks again. ``PUT`` of a name on the asker's list
+makes the body its value for everybody who has it, until the server ends. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], policy: Path) -> None:
         self._policy = policy
+        self._put: dict[str, str] = {}
         super().__init__(address, _Handler)
 
-    def answer(self, asker: str, name: str) -> tuple[int, str]:
-        """Status and body for one request."""
+    def answer(self, asker: str, name: str, value: str | None = None) -> tuple[int, str]:
+        """Status and body for one request; `value` is what is to be kept."""
         try:
             lists = json.loads(self._policy.read_text())
         except FileNotFoundError:
@@ -32,7 +34,10 @@ class _Server(ThreadingHTTPServer):
         own = lists.get(asker, {})
         if name not in own:
             return 403, f"{name} is not on the list of {asker}\n"
-        return 200, str(own[name])
+        if value is not None:
+            self._put[name] = value
+            return 200, ""
+        return 200, self._put.get(name, str(own[name]))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -43,11 +48,17 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
+        self._answer(None)
+
+    def do_PUT(self) -> None:
+        self._answer(self.rfile.read(int(self.headers.get("Content-Length", 0))).decode())
+
+    def _answer(self, value: str | None) -> None:
         asker = str(self.client_address[0])
         if not self.path.startswith(_PREFIX):
             self._send(404, f"secrets are at {_PREFIX}NAME\n")
             return
-        self._send(*self.server.answer(asker, unquote(self.path.removeprefix(_PREFIX))))
+        self._send(*self.server.answer(asker, unquote(self.path.removeprefix(_PREFIX)), value))
 
     def _send(self, status: int, text: str) -> None:
         body = text.encode()

@@ -9,13 +9,20 @@ from pathlib import Path
 from typing import ClassVar
 
 
+def bundle_name(reader: str) -> str:
+    """The one value that holds all secrets of a reader: a JSON object, name -> text."""
+    return f"secrets-{reader}"
+
+
 class CloudStore(ABC):
     """See `userdata.stores`. A cloud's adapter says where its program is and how the store spells names.
 
-    cloud: its name for people. plain, stored: what stands in our names, and what the store takes in its place.
+    A store holds payloads and the join token by name, all else in bundles. reader: whose bundle hosts with this program
+    read, and so which identity they have. cloud: its name for people. plain, stored: what stands in our names, and what the store takes in its place.
     allowed: what a whole name must match.
     """
 
+    reader: str
     cloud: ClassVar[str]
     program: ClassVar[Path]
     plain: ClassVar[str]
@@ -36,7 +43,8 @@ class CloudStore(ABC):
     def script(self) -> str:
         """The text of the cloud's program with everything filled in."""
         text = self.program.read_text()
-        for placeholder, value in {**self._values(), "NAME_OLD": self.plain, "NAME_NEW": self.stored}.items():
+        names = {"NAME_OLD": self.plain, "NAME_NEW": self.stored, "BUNDLE_NAME": bundle_name(self.reader)}
+        for placeholder, value in {**self._values(), **names}.items():
             text = text.replace(placeholder, value)
         return text
 

@@ -1,43 +1,100 @@
-"""The payload of every host on the cloud side, and what each may read of the store, whatever the provider."""
+"""The payload of every kind of host in the region, and what each may read of the store, whatever the provider.
+
+A reader is an identity: all API servers have one, each etcd host its own, and all workers in the region one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 
 import pulumi
 
 import control_plane
+import workers
 from cluster.artefacts import ArtefactSource
-from cluster.spec import Cluster
+from cluster.files import Disk
+from cluster.spec import Cluster, RoleName
 from etcd.members import members
 from etcd.render import host_configs
 from network.addresses import ROLES, AddressPlan
+from stacks.cloud_store import bundle_name
 from stacks.pki import Pki
 from userdata import Payload
 
+API_SERVERS, WORKERS = "api-servers", "workers"
+"""Readers; an etcd host's is its name."""
 
-def payloads(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> dict[str, Payload]:
-    """Host name -> what it is to be; API servers share one payload.
+Values = dict[str, dict[str, pulumi.Input[str]]]
+"""Reader -> name -> value."""
 
+
+def reader(plan: AddressPlan, host: str) -> str:
+    """As whom a host of the plan reads the store."""
+    return API_SERVERS if host in {server.name for server in plan.api_servers} else host
+
+
+def payloads(
+    cluster: Cluster,
+    plan: AddressPlan,
+    source: ArtefactSource,
+    disks: Callable[[RoleName], Disk] | None = None,
+) -> dict[str, Payload]:
+    """Reader -> what its hosts are to be, of API servers and etcd hosts.
+
+    disks: the data disk of an etcd's members (`etcd.render.data_disk`); None where something else mounts it.
     Raises KeyError where `source` has no checksum for a program.
     """
-    api_server = Payload.of(control_plane.host_config(cluster, plan, source), source)
-    members = host_configs(cluster, plan, source)
-    return dict.fromkeys((host.name for host in plan.api_servers), api_server) | {
-        name: Payload.of(config, source) for name, config in members.items()
-    }
+    configs = {API_SERVERS: control_plane.host_config(cluster, plan, source)}
+    configs |= host_configs(cluster, plan, source, disks)
+    return {name: Payload.of(config, source) for name, config in configs.items()}
 
 
-def readable(
-    cluster: Cluster, plan: AddressPlan, pki: Pki, by_host: Mapping[str, Payload]
-) -> dict[str, dict[str, pulumi.Input[str]]]:
-    """Host name -> what that host may read: its own payload, keys and certificates, by name."""
-    own: dict[str, dict[str, pulumi.Input[str]]] = {
-        host.name: {by_host[host.name].name: by_host[host.name].packed()} for host in plan.hosts()
-    }
-    for host in plan.api_servers:
-        own[host.name].update(pki.for_api_server())
+def worker_payloads(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> dict[str, Payload]:
+    """Pool in the region -> what its workers are to be. Raises KeyError as `payloads` does."""
+    pools = [name for name, pool in cluster.spec.pools.items() if pool.site is None]
+    return {name: Payload.of(workers.host_config(cluster, name, plan, source), source) for name in pools}
+
+
+def secrets(cluster: Cluster, plan: AddressPlan, pki: Pki) -> Values:
+    """The keys and certificates that a reader may have, by name, but for the join token."""
+    own: Values = {API_SERVERS: {**pki.for_api_server()}}
     for role in ROLES:
         for member in members(cluster, role, plan):
-            own[member.host].update(pki.for_member(member.name))
+            own.setdefault(member.host, {}).update(pki.for_member(member.name))
+    if any(pool.site is None for pool in cluster.spec.pools.values()):
+        own[WORKERS] = {**pki.for_worker()}
     return own
+
+
+def readable(cluster: Cluster, plan: AddressPlan, pki: Pki, by_reader: Mapping[str, Payload]) -> Values:
+    """What each reader with a payload may read where the store holds every secret by itself, as the lab's does."""
+    own = secrets(cluster, plan, pki)
+    return {name: {payload.name: payload.packed(), **own[name]} for name, payload in by_reader.items()}
+
+
+def stored(
+    cluster: Cluster,
+    plan: AddressPlan,
+    pki: Pki,
+    by_reader: Mapping[str, Payload],
+    by_pool: Mapping[str, Payload] | None = None,
+) -> Values:
+    """What a cloud's store holds for each reader, and it alone may read: payloads by their names, and one bundle.
+
+    by_pool: payloads of pools in the region. Workers also read, and API servers write, `cluster.files.JOIN_TOKEN`,
+    which is in no stack's hands.
+    """
+    found: Values = {name: {payload.name: payload.packed()} for name, payload in by_reader.items()}
+    if by_pool:
+        found[WORKERS] = {payload.name: payload.packed() for payload in by_pool.values()}
+    for name, values in secrets(cluster, plan, pki).items():
+        if name in found:
+            found[name][bundle_name(name)] = _bundle(values)
+    return found
+
+
+def _bundle(values: Mapping[str, pulumi.Input[str]]) -> pulumi.Output[str]:
+    return pulumi.Output.secret(
+        pulumi.Output.all(**values).apply(lambda known: json.dumps(known, sort_keys=True, separators=(",", ":")))
+    )

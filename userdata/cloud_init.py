@@ -1,4 +1,4 @@
-"""Payload -> cloud-init user data. Equal input gives equal bytes."""
+"""Payload -> user data, for cloud-init or as a script. Equal input gives equal bytes."""
 
 from __future__ import annotations
 
@@ -34,16 +34,30 @@ def render(payload: Payload, store: SecretStoreAdapter, hostname: str | None = N
     `hostname` None leaves the name that the cloud gave (instance groups).
     Raises UserDataTooLarge above `LIMIT_BYTES`.
     """
-    programs = [
-        ("/usr/local/sbin/menagerie-boot", "0755", (_HERE / "boot.py").read_text()),
-        ("/usr/local/sbin/menagerie-secret", "0700", store.script()),
-        ("/etc/systemd/system/menagerie-boot.service", "0644", (_HERE / "menagerie-boot.service").read_text()),
-    ]
     template = _environment.get_template("cloud-config.yaml.j2")
-    text = template.render(hostname=hostname, payload=payload, programs=programs)
+    text = template.render(hostname=hostname, payload=payload, programs=_programs(store))
     if (size := len(text.encode())) > LIMIT_BYTES:
         raise UserDataTooLarge(
             f"user data is {size} bytes and AWS takes {LIMIT_BYTES}; it holds the boot program and the store's, "
             "whatever the cluster: make these shorter"
         )
     return text
+
+
+def startup_script(payload: Payload, store: SecretStoreAdapter, hostname: str | None = None) -> str:
+    """The same for images without cloud-init, as a script that an agent runs at every boot.
+
+    Debian's image for Google Cloud is one (debian-cloud-images, class GCE): its guest agent runs `startup-script`, of at
+    most 256 KiB, and nobody reads `user-data`.
+    """
+    template = _environment.get_template("startup.sh.j2")
+    return template.render(hostname=hostname, payload=payload, programs=_programs(store))
+
+
+def _programs(store: SecretStoreAdapter) -> list[tuple[str, str, str]]:
+    """(path, mode, text)."""
+    return [
+        ("/usr/local/sbin/menagerie-boot", "0755", (_HERE / "boot.py").read_text()),
+        ("/usr/local/sbin/menagerie-secret", "0700", store.script()),
+        ("/etc/systemd/system/menagerie-boot.service", "0644", (_HERE / "menagerie-boot.service").read_text()),
+    ]

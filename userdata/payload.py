@@ -13,6 +13,8 @@ from typing import Any
 from cluster.artefacts import ArtefactSource
 from cluster.files import Download, HostConfig
 
+LABEL_BYTES = 16
+
 
 @dataclass(frozen=True)
 class Payload:
@@ -32,6 +34,7 @@ class Payload:
         _refuse_contradictions(config)
         plain: dict[str, Any] = {
             "packages": config.packages,
+            "disks": [asdict(disk) for disk in config.disks],
             "users": config.users,
             "files": [asdict(file) for file in config.files],
             "downloads": [_download(item, source) for item in config.downloads],
@@ -71,6 +74,13 @@ def _refuse_contradictions(config: HostConfig) -> None:
     for secret in config.secrets:
         if (secret.mode, secret.owner) != (first[secret.path].mode, first[secret.path].owner):
             raise ValueError(f"{secret.path} is joined from secrets with different modes or owners")
+    for disk in config.disks:
+        if not 0 < len(disk.label.encode()) <= LABEL_BYTES:
+            raise ValueError(f"{disk.label!r} can't be the label of a file system: ext4 takes {LABEL_BYTES} bytes")
+    for what in ("mount", "label"):
+        values = [str(getattr(disk, what)) for disk in config.disks]
+        if again := sorted({value for value in values if values.count(value) > 1}):
+            raise ValueError(f"two disks have the same {what}: {', '.join(again)}")
     files = [file.path for file in config.files]
     twice = {path for path in files if files.count(path) > 1} | (set(files) & set(first))
     if twice:

@@ -5,6 +5,8 @@ standard output. On failure it prints a line for each reason on standard error a
 (sysexits' EX_UNAVAILABLE) where the store does not answer, or not to the end, and with 1 where it
 answers and refuses. All names are asked for in one run: each start of Python costs a host 0.04 s
 of processor time.
+
+``menagerie-secret --put NAME`` makes standard input the value of NAME, and fails in the same ways.
 """
 
 from __future__ import annotations

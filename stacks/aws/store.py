@@ -26,6 +26,7 @@ class AwsStore(CloudStore):
     """
 
     cluster: str
+    reader: str
     url: str = "https://secretsmanager.REGION.amazonaws.com"
     metadata: str = "http://169.254.169.254"
 

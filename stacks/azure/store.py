@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,11 +21,14 @@ class AzureStore(CloudStore):
     """See `userdata.stores`. The vault at `url` holds the secrets of one cluster. No URL has a slash at its end.
 
     `client_id` is that of the managed identity to ask as: a company's policies may give a machine more of them.
-    `audience` is another in the other clouds of Azure (China: https://vault.azure.cn).
+    `names` says under which other name the vault holds a value: what was deleted keeps its name for months, so names
+    there are generated. `audience` is another in the other clouds of Azure (China: https://vault.azure.cn).
     """
 
     url: str
     client_id: str
+    reader: str
+    names: Mapping[str, str] = field(default_factory=dict)
     audience: str = "https://vault.azure.net"
     metadata: str = "http://169.254.169.254"
 
@@ -42,6 +45,7 @@ class AzureStore(CloudStore):
             "METADATA_URL": self.metadata,
             "STORE_URL": self.url,
             "AUDIENCE": urllib.parse.quote(self.audience, safe=""),
+            "NAMES_STORED": " ".join(f"{name}={stored}" for name, stored in sorted(self.names.items())),
             "CLIENT_ID": urllib.parse.quote(self.client_id, safe=""),
         }
 

@@ -24,6 +24,7 @@ class GcpStore(CloudStore):
 
     project: str
     cluster: str
+    reader: str
     url: str = "https://secretmanager.googleapis.com"
     metadata: str = "http://169.254.169.254"
 

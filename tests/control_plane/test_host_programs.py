@@ -17,12 +17,21 @@ LINKS = [
 
 
 def test_a_hosts_own_address_is_the_one_among_nodes_and_not_the_load_balancers():
-    assert phases.own_address(LINKS, "10.77.0.0/24", "10.77.0.10") == "10.77.0.11"
+    assert phases.own_address(LINKS, "10.77.0.0/24", ["10.77.0.10"]) == "10.77.0.11"
 
 
 def test_a_host_outside_of_nodes_is_told_what_it_has():
     with pytest.raises(LookupError, match=r"no address in 10\.50\.0\.0/16, only 127\.0\.0\.1, 10\.79\.2\.11"):
-        phases.own_address(LINKS, "10.50.0.0/16", "10.50.0.10")
+        phases.own_address(LINKS, "10.50.0.0/16", ["10.50.0.10"])
+
+
+def test_an_api_server_advertises_the_load_balancer_of_its_own_zone():
+    balancers = ["10.40.0.4", "10.40.0.68", "10.40.0.132"]
+    assert [phases.advertised(f"10.40.0.{last}", balancers) for last in (5, 30, 70, 95, 140)] == [
+        *["10.40.0.4"] * 2,
+        *["10.40.0.68"] * 2,
+        "10.40.0.132",
+    ]
 
 
 def test_only_the_local_configuration_leaves_the_load_balancer(config, tmp_path, monkeypatch):

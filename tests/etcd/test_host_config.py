@@ -11,7 +11,7 @@ import pytest
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import HostConfig, HostFile
 from etcd.flags import flags
-from etcd.render import host_config, host_configs, merge, secrets, unit
+from etcd.render import data_disk, host_config, host_configs, merge, secrets, unit
 from network.addresses import plan
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lab"
@@ -126,3 +126,24 @@ def test_systemd_accepts_the_unit_and_finds_it_hardened(lab, tmp_path):
     found = re.search(r"Overall exposure level for etcd-events.service: (\d+\.\d)", exposure)
     assert found
     assert float(found[1]) <= 2.0
+
+
+def test_members_mount_the_disk_that_the_provider_names_and_none_where_it_names_none(build):
+    cluster = build({"etcd": {"events": {"hosts": "main"}}})
+    addresses = plan(cluster)
+
+    def disks(role):
+        return data_disk(cluster, role, (f"/dev/disk/by-id/google-etcd-{role}",), 2**30)
+
+    by_host = host_configs(cluster, addresses, SOURCE, disks)
+    assert [(disk.mount, disk.label, disk.devices, disk.size) for disk in by_host["etcd-main-1"].disks] == [
+        ("/var/lib/etcd/main", "etcd-main", ("/dev/disk/by-id/google-etcd-main",), 2**30),
+        ("/var/lib/etcd/events", "etcd-events", ("/dev/disk/by-id/google-etcd-events",), 2**30),
+    ]
+    assert {config.disks for config in host_configs(cluster, addresses, SOURCE).values()} == {()}
+
+
+def test_a_unit_of_etcd_asks_for_the_place_where_its_disk_is_mounted(lab):
+    for role in ("main", "events"):
+        mount = data_disk(lab, role, ()).mount
+        assert f"\nRequiresMountsFor={mount}\n" in unit(lab, role, f"etcd-{role}-1", plan(lab))

@@ -112,3 +112,13 @@ def test_two_groups_of_one_name_are_refused(lab, outputs):
     spec = lab.spec.model_copy(update={"pools": pools, "sites": {"b": site, "b-c": site}})
     with pytest.raises(ValueError, match="rack_b_c_d"):
         build(Cluster.model_construct(spec=spec, hosts={"p": moved[:1], "q": moved[1:]}), outputs)
+
+
+def test_workers_at_a_site_know_the_name_of_the_api_at_every_address_of_its_load_balancer(lab, outputs):
+    """A private DNS zone answers inside its region only."""
+    named = outputs.model_copy(
+        update={"endpoint": "api.horus.internal:6443", "balancers": ("10.145.0.4", "10.145.0.68")}
+    )
+    shared = build(lab, named).data["all"]["vars"]
+    assert shared["base_names"] == ["10.145.0.4 api.horus.internal", "10.145.0.68 api.horus.internal"]
+    assert build(lab, outputs).data["all"]["vars"]["base_names"] == []

@@ -15,22 +15,19 @@ CA = "-----BEGIN CERTIFICATE-----\nMIIabc=\n-----END CERTIFICATE-----\n"
 ENDPOINT = "10.1.0.10:6443"
 
 
-class Failed(Exception):
-    pass
+TOKEN = "abcdef.0123456789abcdef"
 
 
-class FakeModule:
-    """AnsibleModule as far as the module uses it: commands are noted, not run."""
+class Commands:
+    """What `execute` does: commands are noted, not run. said: what kubeadm join says as it fails, once each."""
 
-    def __init__(self, check_mode=False, code=0, said=(), **params):
-        self.check_mode = check_mode
+    def __init__(self, code=0, said=()):
         self.code = code
         self.said = list(said)
-        self.params = {"kubeadm": "kubeadm", "token": "abcdef.0123456789abcdef", "replace": False, **params}
         self.commands = []
         self.configs = []
 
-    def run_command(self, command):
+    def __call__(self, command):
         self.commands.append(command[:2])
         if command[:2] == ["kubeadm", "join"]:
             with open(command[3]) as handle:
@@ -39,17 +36,14 @@ class FakeModule:
             self.configs.append((config, json.loads(Path(paths[1]).read_text()), paths))
             assert {os.stat(path).st_mode & 0o777 for path in paths} == {0o600}
             if self.said:
-                return 1, "", self.said.pop(0)
-        return self.code, "", "it went wrong" if self.code else ""
-
-    def fail_json(self, msg):
-        raise Failed(msg)
+                return 1, self.said.pop(0)
+        return self.code, "it went wrong" if self.code else ""
 
 
 @pytest.fixture
-def host(module, tmp_path, monkeypatch):
-    """The kubelet_join module with a host's paths under a temporary folder."""
-    join = module("kubelet_join")
+def host(host, tmp_path, monkeypatch):
+    """What kubelet_join does to a host, with the host's paths under a temporary folder."""
+    join = host("joining")
     for name in ("KUBELET_CONF", "BOOTSTRAP_CONF", "CA", "KUBELET_CONFIG", "CLIENT_CERTIFICATE"):
         monkeypatch.setattr(join, name, str(tmp_path / name))
     monkeypatch.setattr(join, "RUN", str(tmp_path))
@@ -83,42 +77,50 @@ def now():
     return datetime.datetime.now(datetime.UTC).timestamp()
 
 
-def converged(host, tmp_path, **other):
-    config = {"kind": "JoinConfiguration"}
-    fake = FakeModule(config=config, ca_pem=CA, endpoint=ENDPOINT, patches=str(tmp_path / "patches"), **other)
-    return fake, host.converge(fake, host.membership(CA, ENDPOINT, now()))
+@pytest.fixture
+def converged(host, tmp_path, monkeypatch):
+    """converged(...): brings the host to what it shall be; the commands that were run, and the actions named."""
+
+    def done(check=False, token=lambda: TOKEN, **other):
+        commands = Commands(**other)
+        monkeypatch.setattr(host, "execute", commands)
+        config = {"kind": "JoinConfiguration"}
+        wanted = host.Wanted(config, CA, ENDPOINT, "kubeadm", str(tmp_path / "patches"), token)
+        return commands, host.converge(wanted, host.membership(CA, ENDPOINT, now()), check)
+
+    return done
 
 
-def test_a_fresh_host_is_absent_and_joins_with_its_token_in_a_private_file_that_is_removed(host, tmp_path):
-    fake, actions = converged(host, tmp_path)
+def test_a_fresh_host_is_absent_and_joins_with_its_token_in_a_private_file_that_is_removed(converged):
+    fake, actions = converged()
     assert actions == ["join"]
     ((config, kubeconfig, paths),) = fake.configs
-    assert config["discovery"]["tlsBootstrapToken"] == "abcdef.0123456789abcdef"
+    assert config["discovery"]["tlsBootstrapToken"] == TOKEN
     assert not [path for path in paths if os.path.exists(path)]
     cluster = kubeconfig["clusters"][0]["cluster"]
     assert cluster["server"] == f"https://{ENDPOINT}"
     assert base64.b64decode(cluster["certificate-authority-data"]).decode() == CA
 
 
-def test_the_token_is_removed_when_the_join_fails(host, tmp_path):
-    with pytest.raises(Failed, match="it went wrong"):
-        converged(host, tmp_path, code=1)
+def test_the_token_is_removed_when_the_join_fails(host, tmp_path, converged):
+    with pytest.raises(host.Refused, match="it went wrong"):
+        converged(code=1)
     assert not list(tmp_path.glob("join-*"))
 
 
-def test_a_former_node_of_the_host_is_waited_for(host, tmp_path, monkeypatch):
+def test_a_former_node_of_the_host_is_waited_for(host, monkeypatch, converged):
     monkeypatch.setattr(host.time, "sleep", lambda _: None)
     still_ready = 'error execution phase kubelet-start: a Node with name "w1" and status "Ready" already exists'
-    fake, actions = converged(host, tmp_path, said=[still_ready, still_ready])
+    fake, actions = converged(said=[still_ready, still_ready])
     assert actions == ["join"]
     assert len(fake.configs) == 3
 
 
-def test_a_node_of_this_name_that_stays_ready_is_told_after_its_grace(host, tmp_path, monkeypatch):
+def test_a_node_of_this_name_that_stays_ready_is_told_after_its_grace(host, monkeypatch, converged):
     monkeypatch.setattr(host, "NODE_GRACE", -1)
     still_ready = 'error execution phase kubelet-start: a Node with name "w1" and status "Ready" already exists'
-    with pytest.raises(Failed, match="already exists"):
-        converged(host, tmp_path, said=[still_ready])
+    with pytest.raises(host.Refused, match="already exists"):
+        converged(said=[still_ready])
 
 
 def test_the_reason_is_found_behind_kubeadms_table_of_checks(host):
@@ -127,17 +129,17 @@ def test_the_reason_is_found_behind_kubeadms_table_of_checks(host):
     assert host.why(output) == "error execution phase preflight: fatal\n\t[ERROR CRI]: no runtime"
 
 
-def test_what_a_cut_off_join_left_is_removed_first(host, tmp_path):
+def test_what_a_cut_off_join_left_is_removed_first(tmp_path, converged):
     for name in ("BOOTSTRAP_CONF", "CA", "join-old.yaml"):
         (tmp_path / name).write_text("left")
-    fake, _ = converged(host, tmp_path)
+    fake, _ = converged()
     assert ["systemctl", "stop"] in fake.commands
     assert not [name for name in ("BOOTSTRAP_CONF", "CA", "join-old.yaml") if (tmp_path / name).exists()]
 
 
-def test_a_node_of_this_cluster_is_left_alone(host, node, tmp_path):
+def test_a_node_of_this_cluster_is_left_alone(node, converged):
     node()
-    fake, actions = converged(host, tmp_path)
+    fake, actions = converged()
     assert actions == []
     assert fake.commands == []
 
@@ -154,17 +156,17 @@ def test_a_node_that_talks_to_another_endpoint_is_foreign(host, node):
     assert "10.9.9.9:6443" in host.membership(CA, ENDPOINT, now()).reason
 
 
-def test_a_foreign_node_is_reset_before_it_joins(host, node, tmp_path):
+def test_a_foreign_node_is_reset_before_it_joins(node, converged):
     node(ca="other")
-    fake, actions = converged(host, tmp_path, replace=True)
+    fake, actions = converged()
     assert actions == ["reset", "join"]
     assert fake.commands[0] == ["kubeadm", "reset"]
 
 
-def test_a_node_whose_certificate_ran_out_joins_again(host, node, tmp_path):
+def test_a_node_whose_certificate_ran_out_joins_again(host, node, converged):
     node(days=-1)
     assert host.membership(CA, ENDPOINT, now()).state == "expired"
-    assert converged(host, tmp_path)[1] == ["join"]
+    assert converged()[1] == ["join"]
 
 
 def test_a_node_without_a_certificate_joins_again(host, node, tmp_path):
@@ -173,36 +175,77 @@ def test_a_node_without_a_certificate_joins_again(host, node, tmp_path):
     assert host.membership(CA, ENDPOINT, now()).state == "expired"
 
 
-def test_a_newer_patch_renders_the_configuration_again(host, node, tmp_path):
+def test_a_newer_patch_renders_the_configuration_again(node, tmp_path, converged):
     node()
     os.utime(tmp_path / "KUBELET_CONFIG", (1, 1))
     (tmp_path / "patches").mkdir()
-    fake, actions = converged(host, tmp_path)
+    fake, actions = converged()
     assert actions == ["render configuration"]
     assert fake.commands == [["kubeadm", "upgrade"]]
 
 
-def test_modes_that_cis_asks_for_are_restored(host, node, tmp_path):
+def test_modes_that_cis_asks_for_are_restored(node, tmp_path, converged):
     node()
     (tmp_path / "KUBELET_CONFIG").chmod(0o644)
-    _, actions = converged(host, tmp_path)
+    _, actions = converged()
     assert actions == [f"modes of {tmp_path / 'KUBELET_CONFIG'}"]
     assert (tmp_path / "KUBELET_CONFIG").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_bootstrap_token_left_on_a_node_is_removed(host, node, tmp_path):
+def test_a_bootstrap_token_left_on_a_node_is_removed(node, tmp_path, converged):
     node()
     (tmp_path / "BOOTSTRAP_CONF").write_text("token")
-    assert converged(host, tmp_path)[1] == ["remove bootstrap token"]
+    assert converged()[1] == ["remove bootstrap token"]
     assert not (tmp_path / "BOOTSTRAP_CONF").exists()
 
 
-def test_check_mode_names_all_and_does_nothing(host, node, tmp_path):
+def test_check_mode_names_all_and_does_nothing(node, tmp_path, converged):
     node(ca="other")
     (tmp_path / "KUBELET_CONFIG").chmod(0o644)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
-    fake, actions = converged(host, tmp_path, replace=True, check_mode=True)
+    fake, actions = converged(check=True)
     assert actions == ["reset", "join"]
     assert fake.commands == []
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
     assert (tmp_path / "KUBELET_CONFIG").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_host_whose_token_can_t_be_had_is_left_as_it_was(node, tmp_path, converged, host):
+    """A node whose certificate ran out may still serve its pods."""
+
+    def refuse():
+        raise host.Refused("the store is silent")
+
+    node(days=-1)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(host.Refused, match="silent"):
+        converged(token=refuse)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "told"),
+    [
+        ("foreign", {}, "node of another cluster: its CA.*kubelet_replace"),
+        ("absent", {"token": ""}, "no join token was given"),
+        ("expired", {"token": ""}, "no join token was given"),
+    ],
+)
+def test_the_module_refuses_what_a_human_must_decide_or_bring(module, host, state, changes, told):
+    params = {"config": {}, "ca_pem": CA, "endpoint": ENDPOINT, "kubeadm": "kubeadm", "patches": "/nowhere"}
+    params |= {"token": TOKEN, "replace": False, "units": [], **changes}
+    with pytest.raises(host.Refused, match=told):
+        module("kubelet_join").converge(params, host.Membership(state, "its CA isn't this cluster's"), False)
+
+
+def test_the_module_joins_with_its_token_and_then_sees_to_its_units(module, host, monkeypatch):
+    joined, seen = [], []
+    monkeypatch.setattr(host, "join", lambda wanted: joined.append((wanted.endpoint, wanted.token())))
+    join = module("kubelet_join")
+    current = join.units.Current(["start kubelet.service"], [])
+    monkeypatch.setattr(join.units, "converge", lambda units, check: seen.append((units, check)) or current)
+    params = {"config": {}, "ca_pem": CA, "endpoint": ENDPOINT, "kubeadm": "kubeadm", "patches": "/nowhere"}
+    params |= {"token": TOKEN, "replace": False, "units": [{"unit": "kubelet.service"}]}
+    assert join.converge(params, host.Membership("absent"), False) == ["join", "start kubelet.service"]
+    assert joined == [(ENDPOINT, TOKEN)]
+    assert seen == [([{"unit": "kubelet.service"}], False)]

@@ -27,11 +27,15 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from moto.server import ThreadedMotoServer
 
+from cluster.files import JOIN_TOKEN
 from stacks.aws.store import AwsStore
 from stacks.azure.store import AzureStore
+from stacks.cloud_store import bundle_name
 from stacks.gcp.store import GcpStore
 
 Headers = Mapping[str, str]
+READER = "api-servers"
+"""Whose bundle the adapters' programs read."""
 LONGEST = "a-" * 31 + "a"
 """Name of a cluster: a DNS label."""
 
@@ -69,6 +73,8 @@ class Cloud:
     THROTTLED: ClassVar[Answer]
     NO_IDENTITY: ClassVar[Answer]
     PERMISSION: ClassVar[str]
+    WRITING: ClassVar[str]
+    """The permission to write."""
     METADATA_PATH: ClassVar[str]
 
     def adapter(self) -> AwsStore | GcpStore | AzureStore:
@@ -79,7 +85,17 @@ class Cloud:
         raise NotImplementedError
 
     def hold(self, values: Mapping[str, str]) -> None:
+        """Have these values for `READER`: payloads and the join token by name, all else in its bundle."""
+        alone = {name: value for name, value in values.items() if name == JOIN_TOKEN or name.startswith("payload-")}
+        bundled = {name: value for name, value in values.items() if name not in alone}
+        self.keep(alone | ({bundle_name(READER): json.dumps(bundled)} if bundled else {}))
+
+    def keep(self, values: Mapping[str, str]) -> None:
+        """Have these values as they are."""
         self.values.update({self.adapter().stored_name(name): value for name, value in values.items()})
+
+    def kept(self, name: str) -> str:
+        return self.values[self.adapter().stored_name(name)]
 
     def deny(self, name: str) -> None:
         self.denied.add(self.adapter().stored_name(name))
@@ -96,18 +112,25 @@ class Cloud:
         return self.store_fault or self.of_store(method, path, headers, body)
 
 
+@dataclass
 class Gcp(Cloud):
+    versions: dict[str, dict[int, str]] = field(default_factory=dict)
+    """Secret -> number -> state, of those that were written by hosts."""
+    destroying: Answer | None = None
+    """Where set, the answer to every request to destroy a version."""
+
     METADATA_PATH = "/computeMetadata/"
     PERMISSION = "secretmanager.versions.access"
+    WRITING = "secretmanager.versions.add"
     DENIED = told(403, error={"code": 403, "message": "Permission denied on resource (or it may not exist)."})
     THROTTLED = told(429, error={"code": 429, "message": "Quota exceeded", "status": "RESOURCE_EXHAUSTED"})
     NO_IDENTITY = Answer(404, "The service account was not found.")
 
     def adapter(self) -> GcpStore:
-        return GcpStore("a-project", "horus", self.url, self.metadata)
+        return GcpStore("a-project", "horus", READER, self.url, self.metadata)
 
     def in_production(self) -> GcpStore:
-        return GcpStore("a-project-id-of-up-to-30-letters", LONGEST)
+        return GcpStore("a-project-id-of-up-to-30-letters", LONGEST, "etcd-events-1")
 
     def of_metadata(self, method: str, path: str, headers: Headers) -> Answer:
         if headers.get("Metadata-Flavor") != "Google":
@@ -117,32 +140,56 @@ class Gcp(Cloud):
         return told(200, access_token=self.TOKEN, expires_in=3599, token_type="Bearer")
 
     def of_store(self, method: str, path: str, headers: Headers, body: bytes) -> Answer:
-        found = re.fullmatch(r"/v1/projects/a-project/secrets/([\w-]{1,255})/versions/latest:access", path, re.ASCII)
-        if method != "GET" or not found:
+        forms = {
+            ("GET", "access"): r"/v1/projects/a-project/secrets/([\w-]{1,255})/versions/latest:access",
+            ("POST", "addVersion"): r"/v1/projects/a-project/secrets/([\w-]{1,255}):addVersion",
+            ("POST", "destroy"): r"/v1/projects/a-project/secrets/([\w-]{1,255})/versions/(\d+):destroy",
+        }
+        found = re.fullmatch(forms.get((method, path.rpartition(":")[2]), ""), path, re.ASCII)
+        if not found:
             return Answer(404, "<html>The requested URL was not found</html>")
         if self.expired or headers.get("Authorization") != f"Bearer {self.TOKEN}":
             message = "Request had invalid authentication credentials."
             return told(401, error={"code": 401, "message": message, "status": "UNAUTHENTICATED"})
         if found[1] in self.denied:
             return self.DENIED
+        if method == "POST":
+            return self._written(found[1], path, headers, body)
         if found[1] not in self.values:
             return told(404, error={"code": 404, "message": "Secret not found or has no versions."})
         data = base64.b64encode(self.values[found[1]].encode()).decode()
         return told(200, name="projects/1/secrets/x/versions/1", payload={"data": data, "dataCrc32c": "1"})
 
+    def _written(self, secret: str, path: str, headers: Headers, body: bytes) -> Answer:
+        content = json.loads(body)
+        if headers.get("Content-Type") != "application/json":
+            return told(400, error={"code": 400, "message": "Invalid JSON payload received."})
+        versions = self.versions.setdefault(secret, {})
+        if path.endswith(":addVersion"):
+            versions[len(versions) + 1] = "ENABLED"
+            self.values[secret] = base64.b64decode(content["payload"]["data"], validate=True).decode()
+            return told(200, name=f"projects/1/secrets/{secret}/versions/{len(versions)}", state="ENABLED")
+        version = int(path.rpartition("/")[2].partition(":")[0])
+        if self.destroying or versions.get(version) != "ENABLED":
+            return self.destroying or told(400, error={"code": 400, "status": "FAILED_PRECONDITION"})
+        versions[version] = "DESTROYED"
+        return told(200, name=f"projects/1/secrets/{secret}/versions/{version}", state="DESTROYED")
+
 
 class Azure(Cloud):
     METADATA_PATH = "/metadata/"
     PERMISSION = "Microsoft.KeyVault/vaults/secrets/getSecret/action"
+    WRITING = "Microsoft.KeyVault/vaults/secrets/setSecret/action"
     DENIED = told(403, error={"code": "Forbidden", "message": "Caller is not authorized.\r\nCaller: appid=1"})
     THROTTLED = told(429, error={"code": "Throttled", "message": "Request was not processed: too many requests."})
     NO_IDENTITY = told(400, error="invalid_request", error_description="Identity not found")
 
     def adapter(self) -> AzureStore:
-        return AzureStore(self.url, "0-1-2", metadata=self.metadata)
+        return AzureStore(self.url, "0-1-2", READER, metadata=self.metadata)
 
     def in_production(self) -> AzureStore:
-        return AzureStore("https://a-vault-of-24-characters.vault.azure.net", "01234567-89ab-cdef-0123-456789abcdef")
+        vault = "https://a-vault-of-24-characters.vault.azure.net"
+        return AzureStore(vault, "01234567-89ab-cdef-0123-456789abcdef", "etcd-events-1")
 
     def of_metadata(self, method: str, path: str, headers: Headers) -> Answer:
         at, _, query = path.partition("?")
@@ -155,12 +202,16 @@ class Azure(Cloud):
 
     def of_store(self, method: str, path: str, headers: Headers, body: bytes) -> Answer:
         found = re.fullmatch(r"/secrets/([0-9a-zA-Z-]{1,127})\?api-version=2025-07-01", path)
-        if method != "GET" or not found:
+        if method not in ("GET", "PUT") or not found:
             return told(400, error={"code": "BadParameter", "message": "The request URI contains an invalid name"})
         if self.expired or headers.get("Authorization") != f"Bearer {self.TOKEN}":
             return told(401, error={"code": "Unauthorized", "message": "[TokenExpired] Error validating token"})
         if found[1] in self.denied:
             return self.DENIED
+        if method == "PUT":
+            if headers.get("Content-Type") != "application/json":
+                return told(415, error={"code": "UnsupportedMediaType"})
+            self.values[found[1]] = json.loads(body)["value"]
         if found[1] not in self.values:
             return told(404, error={"code": "SecretNotFound", "message": "not found in this key vault"})
         return told(200, value=self.values[found[1]], id=f"https://a.vault.azure.net/secrets/{found[1]}/1")
@@ -174,7 +225,8 @@ def moto() -> ThreadedMotoServer:
 
 class Aws(Cloud):
     METADATA_PATH = "/latest/"
-    PERMISSION = "secretsmanager:GetSecretValue"
+    PERMISSION = "secretsmanager:GetSecretValue, kms:Decrypt"
+    WRITING = "secretsmanager:PutSecretValue, kms:GenerateDataKey, kms:Decrypt"
     DENIED = told(400, __type="AccessDeniedException", Message="Access to KMS is not allowed")
     THROTTLED = told(400, __type="ThrottlingException", message="Rate exceeded")
     NO_IDENTITY = Answer(404, "<html>404 - Not Found</html>")
@@ -184,17 +236,26 @@ class Aws(Cloud):
     """What moto's metadata service gives to hosts."""
 
     def adapter(self) -> AwsStore:
-        return AwsStore("horus", self.url, self.metadata)
+        return AwsStore("horus", READER, self.url, self.metadata)
 
     def in_production(self) -> AwsStore:
-        return AwsStore(LONGEST)
+        return AwsStore(LONGEST, "etcd-events-1")
 
-    def hold(self, values: Mapping[str, str]) -> None:
+    def keep(self, values: Mapping[str, str]) -> None:
+        for name, value in values.items():
+            stored = self.adapter().stored_name(name)
+            if self._client().list_secrets(Filters=[{"Key": "name", "Values": [stored]}])["SecretList"]:
+                self._client().put_secret_value(SecretId=stored, SecretString=value)
+            else:
+                self._client().create_secret(Name=stored, SecretString=value)
+
+    def kept(self, name: str) -> str:
+        return str(self._client().get_secret_value(SecretId=self.adapter().stored_name(name))["SecretString"])
+
+    def _client(self) -> Any:
         url = "http://{}:{}".format(*self.server.get_host_and_port())
         keys = (self.role.access_key, self.role.secret_key)
-        client = boto3.client("secretsmanager", "us-east-1", None, True, None, url, *keys)
-        for name, value in values.items():
-            client.create_secret(Name=self.adapter().stored_name(name), SecretString=value)
+        return boto3.client("secretsmanager", "us-east-1", None, True, None, url, *keys)
 
     def of_metadata(self, method: str, path: str, headers: Headers) -> Answer:
         if path == "/latest/api/token":

@@ -22,12 +22,14 @@ from hypothesis import strategies as st
 
 import control_plane.render
 import etcd.render
+from cluster.files import JOIN_TOKEN
 from stacks import certificates
 from stacks.certificates import Request
-from tests.stacks.fake_stores import Answer, Aws, Azure, Cloud, Gcp, moto, serve, told
+from stacks.cloud_store import bundle_name
+from tests.stacks.fake_stores import READER, Answer, Aws, Azure, Cloud, Gcp, moto, serve, told
 from userdata import Payload, boot, render
 
-PROGRAM_BYTES = 3584
+PROGRAM_BYTES = 5120
 USER_DATA_BYTES = 12 * 1024
 PAYLOAD = Payload('{"files": [{"path": "/etc/a", "text": "ä\\n"}]}\n')
 SECRET = "-----BEGIN PRIVATE KEY-----\n\0ä\n"
@@ -35,8 +37,18 @@ NAMES = [
     *(secret.name for secret in control_plane.render.secrets()),
     *(secret.name for secret in etcd.render.secrets("events", "etcd-events-1")),
     PAYLOAD.name,
+    JOIN_TOKEN,
+    bundle_name("etcd-events-1"),
 ]
-"""All kinds of names that a cluster has."""
+"""All kinds of names that a cluster has, and its store."""
+READ = NAMES[:-1]
+BUNDLE = bundle_name(READER)
+
+BUSY = [
+    (Answer(500, "oops"), "HTTP 500 oops"),
+    (Answer(503, "<html>\nbusy"), "HTTP 503 <html> busy"),
+    (Answer(200, '{"SecretString": "KEY', length=100), "IncompleteRead"),
+]
 
 Ask = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -101,20 +113,107 @@ def test_a_host_reads_its_secrets_to_the_byte(cloud: Cloud, ask: Ask) -> None:
 
 
 def test_all_secrets_come_over_one_connection_beside_that_to_the_metadata(cloud: Cloud, ask: Ask) -> None:
-    cloud.hold(dict.fromkeys(NAMES, "x"))
-    assert ask(cloud, *NAMES).returncode == 0
+    cloud.hold(dict.fromkeys(READ, "x"))
+    done = ask(cloud, *READ)
+    assert (done.returncode, json.loads(done.stdout)) == (0, dict.fromkeys(READ, "x"))
     assert cloud.connections == 2
 
 
-def test_every_missing_and_every_denied_secret_is_told_at_once(cloud: Cloud, ask: Ask) -> None:
-    cloud.hold({"own": "1", "ca.key": "2"})
-    cloud.deny("ca.key")
-    done = ask(cloud, "sa.key", "own", "ca.key", "sa.pub")
+def test_every_missing_secret_is_told_at_once(cloud: Cloud, ask: Ask) -> None:
+    cloud.hold({"own": "1"})
+    done = ask(cloud, "sa.key", "own", PAYLOAD.name, "sa.pub")
     assert done.returncode == 1
     told_of = lines(done)
-    assert [line.split(": ")[1] for line in told_of] == ["sa.key", "ca.key", "sa.pub"]
-    assert [cloud.PERMISSION in line for line in told_of] == [False, True, False]
-    assert all(re.search("(?i)not ?found|can't find", told_of[n]) for n in (0, 2))
+    assert [line.split(": ")[1] for line in told_of] == [PAYLOAD.name, "sa.key", "sa.pub"]
+    assert all(re.search("(?i)not ?found|can't find", line) for line in told_of)
+    assert [f"in {BUNDLE}" in line for line in told_of] == [False, True, True]
+
+
+def test_what_an_identity_may_not_read_is_told_with_the_permission(cloud: Cloud, ask: Ask) -> None:
+    cloud.hold({"ca.key": "2", PAYLOAD.name: "p", JOIN_TOKEN: "t"})
+    cloud.deny(BUNDLE)
+    cloud.deny(PAYLOAD.name)
+    done = ask(cloud, "ca.key", PAYLOAD.name, "sa.key", JOIN_TOKEN)
+    assert done.returncode == 1
+    told_of = lines(done)
+    assert [line.split(": ")[1] for line in told_of] == [PAYLOAD.name, BUNDLE]
+    assert all(cloud.PERMISSION in line for line in told_of)
+
+
+def test_the_bundle_is_left_alone_by_who_asks_for_nothing_in_it(cloud: Cloud, ask: Ask) -> None:
+    """A worker's every attempt to join asks for a token; its bundle may then be out of reach, or large."""
+    cloud.hold({PAYLOAD.name: "p", JOIN_TOKEN: "t"})
+    done = ask(cloud, JOIN_TOKEN, PAYLOAD.name)
+    assert (done.returncode, json.loads(done.stdout)) == (0, {PAYLOAD.name: "p", JOIN_TOKEN: "t"})
+
+
+@pytest.mark.parametrize("content", ["", '{"a": "KEY', "KEY"])
+def test_a_bundle_that_is_damaged_in_the_store_is_named_and_not_shown(cloud: Cloud, ask: Ask, content: str) -> None:
+    """Like a store that is silent: a host that has all of its secrets goes on with them."""
+    cloud.keep({BUNDLE: content or " "})
+    done = ask(cloud, "a")
+    assert done.returncode == 69
+    (line,) = lines(done)
+    assert f"{BUNDLE} is damaged: " in line
+    assert "KEY" not in line
+
+
+def put(tmp_path: Path, cloud: Cloud, name: str, value: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [placed(tmp_path, cloud), "--put", name], check=False, capture_output=True, input=value.encode()
+    )
+
+
+def test_a_value_that_a_host_writes_is_read_by_others(cloud: Cloud, ask: Ask, tmp_path: Path) -> None:
+    cloud.keep({JOIN_TOKEN: "none yet"})
+    for value in ("abcdef.0123456789abcdef", "another", SECRET):
+        done = put(tmp_path, cloud, JOIN_TOKEN, value)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        assert cloud.kept(JOIN_TOKEN) == value
+        assert json.loads(ask(cloud, JOIN_TOKEN).stdout) == {JOIN_TOKEN: value}
+
+
+def test_a_host_that_may_not_write_is_told_the_permission_and_nothing_of_the_value(
+    cloud: Cloud, tmp_path: Path
+) -> None:
+    cloud.keep({JOIN_TOKEN: "old"})
+    cloud.deny(JOIN_TOKEN)
+    done = put(tmp_path, cloud, JOIN_TOKEN, "TOKEN")
+    assert done.returncode == 1
+    (line,) = lines(done)
+    assert line.startswith(f"127.0.0.1: {JOIN_TOKEN}: HTTP 4")
+    assert cloud.WRITING in line
+    assert "TOKEN" not in line
+    assert cloud.kept(JOIN_TOKEN) == "old"
+
+
+@pytest.mark.parametrize(("fault", "told_as"), BUSY)
+def test_a_write_that_fails_in_passing_is_no_refusal(cloud: Cloud, tmp_path: Path, fault: Answer, told_as: str) -> None:
+    cloud.store_fault = fault
+    done = put(tmp_path, cloud, JOIN_TOKEN, "TOKEN")
+    assert done.returncode == 69
+    (line,) = lines(done)
+    assert told_as in line
+
+
+def test_a_write_that_is_throttled_is_no_refusal(cloud: Cloud, tmp_path: Path) -> None:
+    cloud.store_fault = cloud.THROTTLED
+    assert put(tmp_path, cloud, JOIN_TOKEN, "TOKEN").returncode == 69
+
+
+def test_google_is_left_with_one_version_to_be_paid_for(tmp_path: Path) -> None:
+    cloud = Gcp()
+    stop = serve(cloud)
+    for value in "abc":
+        assert put(tmp_path, cloud, JOIN_TOKEN, value).returncode == 0
+    (versions,) = cloud.versions.values()
+    assert list(versions.values()) == ["DESTROYED", "DESTROYED", "ENABLED"]
+    cloud.destroying = cloud.DENIED
+    done = put(tmp_path, cloud, JOIN_TOKEN, "d")
+    stop()
+    assert (done.returncode, cloud.kept(JOIN_TOKEN)) == (0, "d")
+    assert b"its version 3 stays" in done.stderr
+    assert b"secretmanager.versions.destroy" in done.stderr
 
 
 def test_a_store_that_throttles_is_asked_again(cloud: Cloud, ask: Ask) -> None:
@@ -123,11 +222,6 @@ def test_a_store_that_throttles_is_asked_again(cloud: Cloud, ask: Ask) -> None:
     assert (done.returncode, len(lines(done))) == (69, 1)
 
 
-BUSY = [
-    (Answer(500, "oops"), "HTTP 500 oops"),
-    (Answer(503, "<html>\nbusy"), "HTTP 503 <html> busy"),
-    (Answer(200, '{"SecretString": "KEY', length=100), "IncompleteRead"),
-]
 NOT_WHOLE = [
     (Answer(200, '{"SecretString": "KEY'), "Unterminated string"),
     (Answer(200, ""), "Expecting value"),
@@ -246,14 +340,15 @@ def test_a_host_boots_with_its_payload_and_its_secrets(
     with pytest.raises(boot.Failure, match=PAYLOAD.name) as missing:
         boot.load_payload()
     assert not isinstance(missing.value, boot.StoreSilent)
-    cloud.hold({PAYLOAD.name: PAYLOAD.packed()} | dict.fromkeys(NAMES[:-1], SECRET))
+    secrets = [name for name in READ if name != PAYLOAD.name]
+    cloud.hold({PAYLOAD.name: PAYLOAD.packed()} | dict.fromkeys(secrets, SECRET))
     cloud.store_fault = cloud.THROTTLED
     with pytest.raises(boot.StoreSilent):
         boot.load_payload()
     assert list(reference.parent.iterdir()) == [reference]
     cloud.store_fault = None
     assert boot.load_payload() == json.loads(PAYLOAD.text)
-    assert boot.ask_store(NAMES[:-1]) == dict.fromkeys(NAMES[:-1], SECRET)
+    assert boot.ask_store(secrets) == dict.fromkeys(secrets, SECRET)
 
 
 def test_the_program_is_short_and_user_data_fits_every_cloud_with_room_to_spare(adapter) -> None:
@@ -265,7 +360,7 @@ def test_hosts_ask_the_documented_addresses_and_nothing_is_left_to_fill_in(adapt
     text = adapter.script()
     assert set(re.findall(r'"(https?://[^"]+)"', text)) == {adapter.url, "http://169.254.169.254"}
     assert adapter.url.startswith("https://")
-    assert re.findall(r"\b(?:NAME|STORE|METADATA)_[A-Z]+|CLIENT_ID|AUDIENCE", text) == []
+    assert re.findall(r"\b(?:NAME|STORE|METADATA|BUNDLE)_[A-Z]+|CLIENT_ID|AUDIENCE", text) == []
 
 
 @pytest.mark.parametrize("name", NAMES)

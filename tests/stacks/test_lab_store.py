@@ -187,3 +187,21 @@ def test_a_payload_that_is_cut_short_on_its_way_is_not_kept(cut_short: str, boot
     with pytest.raises(boot.StoreSilent, match="IncompleteRead"):
         boot.load_payload()
     assert _kept(host) == []
+
+
+def test_a_value_that_one_host_writes_is_read_by_all_that_may_read_it(tmp_path: Path, policy: Path, url: str) -> None:
+    _hold(policy, {"join-token": "none yet", "own": "1"})
+    done = subprocess.run(
+        [_program(tmp_path, url), "--put", "join-token"], check=False, capture_output=True, input=b"t.\xc3\xa4"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert json.loads(_ask(tmp_path, url, "join-token", "own").stdout) == {"join-token": "t.ä", "own": "1"}
+
+
+def test_a_host_writes_nothing_that_is_not_on_its_list(tmp_path: Path, policy: Path, url: str) -> None:
+    _hold(policy, {"own": "1"})
+    done = subprocess.run(
+        [_program(tmp_path, url), "--put", "join-token"], check=False, capture_output=True, input=b"t"
+    )
+    assert done.returncode == 1
+    assert b"/v1/secrets/join-token: HTTP 403 Forbidden" in done.stderr

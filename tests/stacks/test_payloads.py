@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
+from unittest.mock import MagicMock
 
+import pulumi
 import pytest
 
+import control_plane.render
 from cluster.artefacts import ArtefactSource, catalogue
+from cluster.files import JOIN_TOKEN
 from cluster.spec import Cluster
+from etcd.render import data_disk
 from lab.plan import STORE_URL
-from network.addresses import AddressPlan, plan
+from network.addresses import ROLES, AddressPlan, plan
+from stacks import certificates
 from stacks.lab.provider import store_policy
 from stacks.lab.store import LabStore
-from stacks.payloads import payloads
+from stacks.payloads import (
+    API_SERVERS,
+    WORKERS,
+    payloads,
+    readable,
+    reader,
+    secrets,
+    stored,
+    worker_payloads,
+)
+from stacks.pki import Pki
 from userdata import Payload, render
 
 SOURCE = ArtefactSource("http://mirror", {artefact.source: "ab" * 32 for artefact in catalogue().values()})
@@ -30,9 +48,13 @@ LARGE = {
 }
 
 
-@pytest.fixture(params=["lab", "large", "shared"])
+IN_REGION = {**LARGE, "pools": {"cpu": {"machine": "large", "max": 5}}}
+
+
+@pytest.fixture(params=["lab", "large", "shared", "in region"])
 def cluster(request: pytest.FixtureRequest, build: Callable[..., Cluster]) -> Cluster:
-    changes: Mapping[str, object] = {"lab": {}, "large": LARGE, "shared": {"etcd": {"events": {"hosts": "main"}}}}
+    shared = {"etcd": {"events": {"hosts": "main"}}}
+    changes: Mapping[str, object] = {"lab": {}, "large": LARGE, "shared": shared, "in region": IN_REGION}
     return build(changes[request.param])
 
 
@@ -41,23 +63,22 @@ def made(cluster: Cluster) -> tuple[AddressPlan, dict[str, Payload]]:
     return addresses, payloads(cluster, addresses, SOURCE)
 
 
-def test_every_host_has_a_payload_and_api_servers_share_one(cluster: Cluster) -> None:
-    addresses, by_host = made(cluster)
-    assert set(by_host) == {host.name for host in addresses.hosts()}
-    api_servers = {host.name for host in addresses.api_servers}
-    assert len({by_host[name].name for name in api_servers}) == 1
-    assert len({payload.name for payload in by_host.values()}) == len(by_host) - len(api_servers) + 1
+def test_every_reader_has_a_payload_of_its_own(cluster: Cluster) -> None:
+    addresses, by_reader = made(cluster)
+    assert set(by_reader) == {reader(addresses, host.name) for host in addresses.hosts()}
+    assert len({payload.name for payload in by_reader.values()}) == len(by_reader)
+    assert {reader(addresses, host.name) for host in addresses.api_servers} == {API_SERVERS}
 
 
 def test_user_data_fits_into_every_cloud_with_room_to_spare(cluster: Cluster) -> None:
-    _, by_host = made(cluster)
-    sizes = {name: len(render(payload, LabStore(STORE_URL), name).encode()) for name, payload in by_host.items()}
+    _, by_reader = made(cluster)
+    sizes = {name: len(render(payload, LabStore(STORE_URL), name).encode()) for name, payload in by_reader.items()}
     assert {name: size for name, size in sizes.items() if size > USER_DATA_BYTES} == {}
 
 
 def test_a_payload_fits_into_every_cloud_s_secret_store(cluster: Cluster) -> None:
-    _, by_host = made(cluster)
-    sizes = {name: len(payload.packed()) for name, payload in by_host.items()}
+    _, by_reader = made(cluster)
+    sizes = {name: len(payload.packed()) for name, payload in by_reader.items()}
     assert {name: size for name, size in sizes.items() if size > KEY_VAULT_BYTES} == {}
 
 
@@ -72,19 +93,110 @@ class Keys:
     """Stands in for `stacks.pki.Pki`."""
 
     def for_api_server(self) -> dict[str, str]:
-        return {"kubernetes-ca.key": "KEY"}
+        return {"kubernetes-ca.key": "KEY", "kubernetes-ca.crt": "CA"}
 
     def for_member(self, name: str) -> dict[str, str]:
         return {f"{name}-server.key": "KEY"}
 
+    def for_worker(self) -> dict[str, str]:
+        return {"kubernetes-ca.crt": "CA"}
+
 
 def test_a_host_may_read_its_own_payload_and_keys_and_no_other(cluster: Cluster) -> None:
-    addresses, by_host = made(cluster)
-    policy = store_policy(cluster, addresses, Keys(), by_host)
+    addresses, by_reader = made(cluster)
+    policy = store_policy(cluster, addresses, Keys(), by_reader)
     for host in addresses.hosts():
+        payload = by_reader[reader(addresses, host.name)]
         own = policy[str(host.address)]
-        assert own[by_host[host.name].name] == by_host[host.name].packed()
-        assert [name for name in own if name.startswith("payload-")] == [by_host[host.name].name]
-        names = {secret["name"] for secret in json.loads(by_host[host.name].text)["secrets"]}
+        assert own[payload.name] == payload.packed()
+        assert [name for name in own if name.startswith("payload-")] == [payload.name]
+        names = {secret["name"] for secret in json.loads(payload.text)["secrets"]}
         assert {name for name in own if name.endswith("-server.key")} == {n for n in names if n.endswith("-server.key")}
         assert ("kubernetes-ca.key" in own) == (host in addresses.api_servers)
+
+
+Opened = dict[str, dict[str, str]]
+
+
+def opened(cluster: Cluster, addresses: AddressPlan, *payloads: Mapping[str, Payload]) -> Opened:
+    """`stored`, with the text of every bundle, which must be a secret."""
+
+    async def read() -> Opened:
+        found: Opened = {}
+        for own, values in stored(cluster, addresses, Keys(), *payloads).items():
+            found[own] = {}
+            for name, value in values.items():
+                if isinstance(value, pulumi.Output):
+                    assert await value.is_secret()
+                    value = await value.future()
+                found[own][name] = str(value)
+        return found
+
+    return asyncio.run(read())
+
+
+@pytest.fixture
+def in_region(build: Callable[..., Cluster]) -> Cluster:
+    pools = {"cpu": {"machine": "large", "max": 5}, "gpu": {"machine": "large", "max": 2, "labels": {"a": "b"}}}
+    return build({"pools": pools})
+
+
+def test_a_cloud_s_store_holds_for_each_reader_its_payload_and_one_bundle(cluster: Cluster) -> None:
+    addresses, by_reader = made(cluster)
+    found = opened(cluster, addresses, by_reader)
+    assert set(found) == set(by_reader)
+    for name, values in found.items():
+        assert set(values) == {by_reader[name].name, f"secrets-{name}"}
+        assert values[by_reader[name].name] == by_reader[name].packed()
+        own = set(json.loads(values[f"secrets-{name}"]))
+        assert own == {key for key in readable(cluster, addresses, Keys(), by_reader)[name] if "payload-" not in key}
+
+
+def test_workers_of_all_pools_are_one_reader_and_a_pool_is_one_payload(in_region: Cluster) -> None:
+    addresses, by_reader = made(in_region)
+    pools = worker_payloads(in_region, addresses, SOURCE)
+    assert set(pools) == {"cpu", "gpu"}
+    found = opened(in_region, addresses, by_reader, pools)[WORKERS]
+    assert set(found) == {"secrets-workers", *(payload.name for payload in pools.values())}
+    assert len(found) == 3
+    assert json.loads(found["secrets-workers"]) == {"kubernetes-ca.crt": "CA"}
+    assert JOIN_TOKEN not in found
+
+
+def test_without_workers_in_the_region_the_store_has_nothing_for_them(build: Callable[..., Cluster]) -> None:
+    cluster = build()
+    addresses, by_reader = made(cluster)
+    assert worker_payloads(cluster, addresses, SOURCE) == {}
+    assert WORKERS not in opened(cluster, addresses, by_reader, {})
+
+
+def test_every_name_that_a_host_asks_for_is_in_its_bundle(in_region: Cluster) -> None:
+    addresses, by_reader = made(in_region)
+    by_pool = worker_payloads(in_region, addresses, SOURCE)
+    pki = MagicMock(etcd=dict.fromkeys(ROLES, MagicMock()))
+    pki.members = {
+        f"etcd-{role}-{n}": dict.fromkeys(("server", "peer"), MagicMock()) for role in ROLES for n in (1, 2, 3)
+    }
+    pki._etcd_authorities = lambda: Pki._etcd_authorities(pki)
+    for name in ("for_api_server", "for_member", "for_worker"):
+        setattr(pki, name, partial(getattr(Pki, name), pki))
+    names = secrets(in_region, addresses, pki)
+    for own, payload in [*by_reader.items(), *((WORKERS, payload) for payload in by_pool.values())]:
+        asked = {secret["name"] for secret in json.loads(payload.text)["secrets"]}
+        assert set() < asked <= set(names[own])
+
+
+def test_the_disk_of_an_etcd_is_in_the_payloads_of_its_members_and_in_no_other(build: Callable[..., Cluster]) -> None:
+    cluster = build()
+    by_reader = payloads(
+        cluster, plan(cluster), SOURCE, lambda role: data_disk(cluster, role, (f"/dev/disk/by-id/google-{role}",))
+    )
+    disks = {name: [disk["label"] for disk in json.loads(payload.text)["disks"]] for name, payload in by_reader.items()}
+    assert disks == {name: [name.rpartition("-")[0]] if name.startswith("etcd-") else [] for name in by_reader}
+
+
+def test_a_bundle_fits_into_every_cloud_s_secret_store() -> None:
+    """The largest is the API servers': five authorities and certificates, and their keys."""
+    authority = certificates.new_authority("kubernetes")
+    bundle = {secret.name: authority.certificate + authority.private_key for secret in control_plane.render.secrets()}
+    assert len(json.dumps(bundle)) < KEY_VAULT_BYTES

@@ -141,16 +141,17 @@ def test_the_delay_between_tries_has_a_limit():
     assert max(delays) == boot.LAST_DELAY_S
 
 
-def test_units_start_last_and_only_after_everything_is_in_place(monkeypatch):
+def test_units_start_last_and_files_go_onto_disks_that_are_mounted(monkeypatch):
     done = []
-    for name in ("name_this_host", "check_packages", "make_users", "place_files", "download_all", "place_secrets"):
+    order = ["name_this_host", "check_packages", "mount_disks", "make_users", "place_files", "download_all"]
+    order += ["place_secrets", "start_units"]
+    for name in order:
         monkeypatch.setattr(boot, name, lambda *args, name=name: done.append(name))
-    monkeypatch.setattr(boot, "start_units", lambda *args: done.append("start_units"))
-    config: dict[str, list[str]] = {key: [] for key in ("packages", "users", "files", "downloads", "secrets", "start")}
+    keys = ("packages", "disks", "users", "files", "downloads", "secrets", "start")
+    config: dict[str, list[str]] = {key: [] for key in keys}
     for _, step in boot.steps(config):
         step()
-    assert done[-1] == "start_units"
-    assert len(done) == 7
+    assert done == order
 
 
 def test_a_unit_that_fails_is_named_with_its_last_words(monkeypatch):

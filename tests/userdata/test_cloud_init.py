@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import base64
 import gzip
+import os
 import random
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from userdata import Payload, boot, render
+from userdata import Payload, boot, render, startup_script
 from userdata.cloud_init import LIMIT_BYTES, UserDataTooLarge
 
 PAYLOAD = Payload('{"files": ["only in the store"]}\n')
@@ -94,3 +96,53 @@ def test_more_than_the_smallest_cloud_takes_is_refused_with_the_size():
 
 def test_the_limit_is_that_of_aws():
     assert LIMIT_BYTES == 16 * 1024
+
+
+@pytest.fixture
+def booted(tmp_path):
+    """booted(script): what an agent's run of it leaves under a folder that stands for /, and the commands it gave."""
+    (tmp_path / "bin").mkdir()
+    for name in ("systemctl", "hostnamectl"):
+        program = tmp_path / "bin" / name
+        program.write_text(f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/commands\n')
+        program.chmod(0o755)
+
+    def run(script):
+        (tmp_path / "commands").write_text("")
+        for folder in ("/usr/local/", "/etc/systemd/", "/var/lib/"):
+            script = script.replace(f" {folder}", f" {tmp_path}/root{folder}")
+        path = f"{tmp_path}/bin:{os.environ['PATH']}"
+        subprocess.run(["sh"], check=True, input=script.encode(), env={"PATH": path})
+        files = [path for path in (tmp_path / "root").rglob("*") if path.is_file()]
+        made = {f"/{path.relative_to(tmp_path / 'root')}": path for path in files}
+        return made, (tmp_path / "commands").read_text().splitlines()
+
+    return run
+
+
+def test_a_startup_script_places_what_cloud_init_would(booted):
+    files, commands = booted(startup_script(PAYLOAD, STORE, "etcd-main-1"))
+    wanted = opened(render(PAYLOAD, STORE, "etcd-main-1"))
+    assert {path: file.read_text() for path, file in files.items()} == {
+        path: text for path, (_, text) in wanted.items()
+    }
+    modes = {path: f"0{file.stat().st_mode & 0o777:o}" for path, file in files.items() if path != str(boot.PAYLOAD)}
+    assert modes == {path: mode for path, (mode, _) in wanted.items() if mode}
+    assert commands == [
+        "hostnamectl set-hostname etcd-main-1",
+        "systemctl daemon-reload",
+        "systemctl enable --now --no-block menagerie-boot.service",
+    ]
+
+
+def test_a_host_that_reboots_with_another_script_stays_what_it_is(booted):
+    """cloud-init reads user data once in the life of a machine, too."""
+    booted(startup_script(PAYLOAD, STORE))
+    other = Payload(PAYLOAD.text * 2)
+    files, commands = booted(startup_script(other, STORE, "other"))
+    assert files[str(boot.PAYLOAD)].read_text() == f"{PAYLOAD.sha256}  {PAYLOAD.name}\n"
+    assert [command.split()[:2] for command in commands] == [["systemctl", "daemon-reload"], ["systemctl", "enable"]]
+
+
+def test_a_script_without_a_name_leaves_it_to_the_cloud():
+    assert "hostnamectl" not in startup_script(PAYLOAD, STORE)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from cluster.artefacts import Artefact, ArtefactSource
-from cluster.files import Download, HostConfig, HostFile, SecretRef
+from cluster.files import Disk, Download, HostConfig, HostFile, SecretRef
 from userdata import Payload
 
 ETCD = Artefact("etcd", "1", "github.com/etcd/etcd.tar.gz")
@@ -54,6 +54,7 @@ def test_the_store_is_given_it_as_gzip_in_base64():
         {"users": ()},
         {"start": ()},
         {"packages": ()},
+        {"disks": (Disk("/var/lib/etcd/main", "etcd-main", ("/dev/disk/*",)),)},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -85,3 +86,17 @@ def test_a_download_without_a_checksum_is_refused():
 def test_a_configuration_that_contradicts_itself_is_refused(config):
     with pytest.raises(ValueError, match=r"written twice|different modes|needs either"):
         Payload.of(config, SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("disks", "told"),
+    [
+        ((Disk("/a", "x", ()), Disk("/a", "y", ())), "two disks have the same mount: /a"),
+        ((Disk("/a", "x", ()), Disk("/b", "x", ())), "two disks have the same label: x"),
+        ((Disk("/a", "etcd-main-of-horus", ()),), "ext4 takes 16 bytes"),
+        ((Disk("/a", "", ()),), "can't be the label"),
+    ],
+)
+def test_disks_that_could_not_be_told_apart_are_refused(disks, told):
+    with pytest.raises(ValueError, match=told):
+        Payload.of(HostConfig(disks=disks), SOURCE)

@@ -14,8 +14,8 @@ import urllib.error
 import urllib.request
 from typing import IO, Any
 
-from ansible.module_utils.menagerie_host import Refused
-from ansible.module_utils.menagerie_host.files import replacing
+from . import Refused
+from .files import replacing
 
 CHUNK = 1 << 20
 

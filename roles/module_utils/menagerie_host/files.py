@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
-from ansible.module_utils.menagerie_host import Refused
+from . import Refused
 
 BEGIN, END = "# BEGIN menagerie", "# END menagerie"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
-from ansible.module_utils.menagerie_host import Refused, run
+from . import Refused, run
 
 PROC_SYS = "/proc/sys"
 PROC_MODULES = "/proc/modules"

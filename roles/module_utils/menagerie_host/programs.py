@@ -7,8 +7,8 @@ import json
 import os
 from typing import Any
 
-from ansible.module_utils.menagerie_host import Refused
-from ansible.module_utils.menagerie_host.files import FileState, place, read
+from . import Refused
+from .files import FileState, place, read
 
 MANIFEST = "/var/lib/menagerie/programs.json"
 """Path -> SHA-256 of the download and of the file, and `stamp` of the file when it was placed."""
@@ -24,7 +24,7 @@ def pending(programs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def apply(programs: list[dict[str, Any]], attempts: int, timeout: int) -> None:
     """Fetch and place `programs`. Refused, with every reason, where one could not be had; the others are placed."""
     # Here, because most runs fetch nothing, and what this imports takes longer than the rest of such a run.
-    from ansible.module_utils.menagerie_host.downloads import fetch_all
+    from .downloads import fetch_all
 
     entries, reasons = fetch_all(programs, attempts, timeout)
     if entries:

@@ -11,7 +11,7 @@ import subprocess
 import time
 from typing import Any, NamedTuple
 
-from ansible.module_utils.menagerie_host import Refused, run
+from . import Refused, run
 
 PROPERTIES = "LoadState,ActiveState,UnitFileState,NeedDaemonReload,InactiveExitTimestampMonotonic"
 OPTIONS = {

@@ -1,0 +1,138 @@
+"""join-tokens: keeps a short-lived bootstrap token in the store, by which workers in the region join.
+
+Every token belongs to a slot of time, which gives it its name: so all API servers together make one, and one
+of them writes it to the store. An annotation says that it is there; another host steps in where that is missing.
+"AWS Secrets Manager quotas" advises at most one write in ten minutes, and Google Cloud bills versions.
+"""
+
+from __future__ import annotations
+
+import base64
+import calendar
+import http.client
+import os
+import secrets
+import string
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Callable
+
+from .api import Api, ApiError
+
+SECRETS = "/api/v1/namespaces/kube-system/secrets"
+STORE = "/usr/local/sbin/menagerie-secret"
+NAME = "join-token"
+MARK = "menagerie/in-store"
+SLOT_S, LIFE_S = 1200, 3600
+"""A token in the store is good for 40 minutes more at least, while API servers are up."""
+GRACE_S = 60.0
+"""For the host that made a token to write it to the store."""
+PAUSE_S = 15.0
+ALPHABET = string.digits + string.ascii_lowercase
+
+
+def identity(slot: int) -> str:
+    """The public half of a slot's token: six of [a-z0-9]."""
+    digits = ""
+    for _ in range(5):
+        slot, digit = divmod(slot, len(ALPHABET))
+        digits = ALPHABET[digit] + digits
+    return "m" + digits
+
+
+def token(slot: int) -> dict[str, Any]:
+    """The Secret of a new token. Form: kubernetes.io, "Authenticating with Bootstrap Tokens"."""
+    expires = time.gmtime(slot * SLOT_S + LIFE_S)
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"bootstrap-token-{identity(slot)}", "namespace": "kube-system"},
+        "type": "bootstrap.kubernetes.io/token",
+        "stringData": {
+            "token-id": identity(slot),
+            "token-secret": "".join(secrets.choice(ALPHABET) for _ in range(16)),
+            "expiration": time.strftime("%Y-%m-%dT%H:%M:%SZ", expires),
+            "usage-bootstrap-authentication": "true",
+            "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
+            "description": "menagerie: workers in the region",
+        },
+    }
+
+
+def put(value: str) -> None:
+    """Write the token to the store. RuntimeError with what the store's program said where it fails."""
+    done = subprocess.run([STORE, "--put", NAME], check=False, capture_output=True, input=value.encode(), timeout=60)
+    said = done.stderr.decode(errors="replace").strip()
+    if done.returncode:
+        raise RuntimeError(f"{NAME} is not in the store: {said or f'ended with {done.returncode}'}")
+    if said:
+        print(said, flush=True)
+
+
+class Keeper:
+    """Sees to it that the store has the token of the present slot."""
+
+    def __init__(self, api: Api, put: Callable[[str], None] = put) -> None:
+        self._api = api
+        self._put = put
+        self._made = ""
+
+    def keep(self, now: float) -> None:
+        """One look. Losing a race against another host is success."""
+        thing = token(int(now) // SLOT_S)
+        name = thing["metadata"]["name"]
+        found = self._found(name) or self._create(thing)
+        if not found or MARK in (found["metadata"].get("annotations") or {}):
+            return
+        if self._made != name and now - _seconds(found["metadata"]["creationTimestamp"]) < GRACE_S:
+            return
+        self._put(".".join(_decoded(found["data"][key]) for key in ("token-id", "token-secret")))
+        change = {"metadata": {"annotations": {MARK: "true"}}}
+        self._api.call("PATCH", f"{SECRETS}/{name}", change, "application/merge-patch+json")
+        print(f"{name} is in the store", flush=True)
+
+    def _found(self, name: str) -> dict[str, Any] | None:
+        return self._unless(404, "GET", f"{SECRETS}/{name}")
+
+    def _create(self, thing: dict[str, Any]) -> dict[str, Any] | None:
+        made = self._unless(409, "POST", SECRETS, thing)
+        if made:
+            self._made = made["metadata"]["name"]
+        return made
+
+    def _unless(self, status: int, *request: Any) -> dict[str, Any] | None:
+        """The answer; None where it is `status`."""
+        try:
+            answer: dict[str, Any] = self._api.call(*request)
+            return answer
+        except ApiError as error:
+            if error.status != status:
+                raise
+            return None
+
+
+def _seconds(text: str) -> float:
+    return calendar.timegm(time.strptime(text, "%Y-%m-%dT%H:%M:%SZ"))
+
+
+def _decoded(text: str) -> str:
+    return base64.b64decode(text).decode()
+
+
+def main() -> None:
+    keeper = Keeper(Api(Path(os.environ["CREDENTIALS_DIRECTORY"], "kubeconfig")))
+    told = ""
+    while True:
+        try:
+            keeper.keep(time.time())
+            told = ""
+        except (ApiError, RuntimeError, OSError, subprocess.SubprocessError, http.client.HTTPException) as error:
+            if str(error) != told:
+                told = str(error)
+                print(f"trying again: {error}", flush=True)
+        time.sleep(PAUSE_S)
+
+
+if __name__ == "__main__":
+    main()

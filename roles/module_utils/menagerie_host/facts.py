@@ -1,0 +1,77 @@
+"""Where a cloud put this host, out of its metadata service, in the words of Kubernetes.
+
+Sources, by page title: "Instance identity documents for Amazon EC2 instances"; "View and query VM metadata" and
+"Predefined metadata keys" of Compute Engine; "Azure Instance Metadata Service for virtual machines". Provider ids are
+those of the clouds' own controller managers, by which autoscalers find machines.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import Any, NamedTuple
+
+METADATA = "169.254.169.254"
+
+
+class Facts(NamedTuple):
+    provider_id: str
+    region: str
+    zone: str
+    machine: str
+
+    def labels(self) -> dict[str, str]:
+        """Those of kubernetes.io, "Well-Known Labels", that a kubelet may give itself."""
+        return {
+            "node.kubernetes.io/instance-type": self.machine,
+            "topology.kubernetes.io/region": self.region,
+            "topology.kubernetes.io/zone": self.zone,
+        }
+
+
+def gather(cloud: str, metadata: str = METADATA) -> Facts | None:
+    """The facts; None where the cloud has no metadata service. OSError where it does not answer."""
+    ask = {"aws": _aws, "azure": _azure, "gcp": _gcp}.get(cloud)
+    return ask(metadata) if ask else None
+
+
+def _aws(metadata: str) -> Facts:
+    token = _get(metadata, "/latest/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "60"}, "PUT")
+    found = json.loads(
+        _get(metadata, "/latest/dynamic/instance-identity/document", {"X-aws-ec2-metadata-token": token})
+    )
+    zone, instance = found["availabilityZone"], found["instanceId"]
+    return Facts(f"aws:///{zone}/{instance}", found["region"], zone, found["instanceType"])
+
+
+def _gcp(metadata: str) -> Facts:
+    def told(key: str) -> str:
+        return _get(metadata, "/computeMetadata/v1/" + key, {"Metadata-Flavor": "Google"}).rpartition("/")[2]
+
+    zone, name = told("instance/zone"), told("instance/name")
+    provider_id = f"gce://{told('project/project-id')}/{zone}/{name}"
+    return Facts(provider_id, zone.rpartition("-")[0], zone, told("instance/machine-type"))
+
+
+def _azure(metadata: str) -> Facts:
+    found: dict[str, Any] = json.loads(
+        _get(metadata, "/metadata/instance/compute?api-version=2021-02-01", {"Metadata": "true"})
+    )
+    # A machine in no zone is in fault domain 0 of its region, as Azure's controller manager has it.
+    zone = f"{found['location']}-{found['zone']}" if found["zone"] else "0"
+    return Facts("azure://" + found["resourceId"], found["location"], zone, found["vmSize"])
+
+
+def _get(metadata: str, path: str, headers: dict[str, str], method: str = "GET") -> str:
+    connection = http.client.HTTPConnection(metadata, timeout=5)
+    try:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        if answer.status != 200:
+            raise OSError(f"metadata at {metadata}{path}: HTTP {answer.status} {answer.reason}")
+        return text
+    except http.client.HTTPException as error:
+        raise OSError(f"metadata at {metadata}{path}: {error!r}") from None
+    finally:
+        connection.close()

@@ -1,0 +1,138 @@
+"""A worker in the region makes itself a node, as Ansible makes one of a worker at a site.
+
+``python3 -m menagerie_host.in_region prepare`` sets the kernel, and writes down the host's own name and address for
+flanneld; ``join`` comes after containerd. Both are safe to repeat; whoever starts them repeats them until they succeed.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from typing import Any
+
+from . import Refused, facts, joining, kernel, run
+
+SETTINGS = "/etc/menagerie/worker.json"
+STORE = "/usr/local/sbin/menagerie-secret"
+KUBEADM = "/usr/local/bin/kubeadm"
+TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")
+
+
+def own_name() -> str:
+    """The kubelet's name for its Node: a host name may have capitals, a Node's has none."""
+    return socket.gethostname().lower()
+
+
+def own_address(towards: str) -> str:
+    """The address from which this host speaks to `towards`. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+        end.connect((towards, 9))
+        return str(end.getsockname()[0])
+
+
+def read(path: str) -> str:
+    with open(path) as handle:
+        return handle.read()
+
+
+def prepare(settings: dict[str, Any]) -> None:
+    for state in settings["kernel"]:
+        files = [{"path": path, "text": read(path)} for path in state["paths"]]
+        applied = kernel.converge(files, state["swap_off"], state["unsettable"], False)
+        for line in [*applied.live, *(f"not settable here: {key}" for key in applied.unsettable)]:
+            print(line, flush=True)
+    path = settings["environment"]
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    with open(path + ".new", "w") as handle:
+        handle.write(f"NODE_NAME={own_name()}\nOWN_ADDRESS={own_address(settings['towards'])}\n")
+    os.replace(path + ".new", path)
+
+
+def registration(settings: dict[str, Any]) -> dict[str, Any]:
+    """The JoinConfiguration of this very host."""
+    text = json.dumps(settings["join"]["config"])
+    for kind, value in (("name", own_name()), ("address", own_address(settings["towards"]))):
+        text = text.replace(settings["placeholders"][kind], value)
+    config: dict[str, Any] = json.loads(text)
+    found = facts.gather(settings["cloud"])
+    if found:
+        node = config["nodeRegistration"]
+        node["kubeletExtraArgs"] = with_facts(node["kubeletExtraArgs"], found)
+    return config
+
+
+def with_facts(arguments: list[dict[str, str]], found: facts.Facts) -> list[dict[str, str]]:
+    """The kubelet's flags with what the cloud says of the host. What the pool says wins."""
+    flags = {each["name"]: each["value"] for each in arguments}
+    own = dict(label.split("=", 1) for label in flags.get("node-labels", "").split(",") if label)
+    labels = {**found.labels(), **own}
+    flags["node-labels"] = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    flags.setdefault("provider-id", found.provider_id)
+    return [{"name": name, "value": value} for name, value in flags.items()]
+
+
+def fetched_token(name: str, endpoint: str, ca_pem: str) -> str:
+    """The token that the store holds now. Refused where there is none that is good; nothing was done then."""
+    done = subprocess.run([STORE, name], check=False, capture_output=True, timeout=60)
+    if done.returncode:
+        raise Refused(done.stderr.decode(errors="replace").strip() or f"{STORE} ended with {done.returncode}")
+    token = str(json.loads(done.stdout)[name]).strip()
+    if not TOKEN.fullmatch(token):
+        raise Refused(f"{name}: the store holds no token yet; API servers write one once they are up")
+    if answer(endpoint, ca_pem, token) == http.HTTPStatus.UNAUTHORIZED:
+        raise Refused(f"{name}: the token has expired, or is another cluster's; API servers write a new one in time")
+    return token
+
+
+def answer(endpoint: str, ca_pem: str, token: str) -> int:
+    """What the API says to the bearer of `token`. kubeadm would try for minutes with one that is no good."""
+    host, _, port = endpoint.rpartition(":")
+    tls = ssl.create_default_context(cadata=ca_pem)
+    connection = http.client.HTTPSConnection(host, int(port), timeout=10, context=tls)
+    try:
+        connection.request("GET", "/api", headers={"Authorization": f"Bearer {token}"})
+        return connection.getresponse().status
+    except (OSError, http.client.HTTPException) as error:
+        raise Refused(f"https://{endpoint}: {error}") from None
+    finally:
+        connection.close()
+
+
+def join(settings: dict[str, Any]) -> None:
+    told = settings["join"]
+    ca_pem = read(told["ca"])
+    with joining.one_at_a_time():
+        found = joining.membership(ca_pem, told["endpoint"], time.time())
+        if found.state == "foreign":
+            raise Refused(f"this host is a node of another cluster: {found.reason}; replace it, or run 'kubeadm reset'")
+        wanted = joining.Wanted(
+            config=registration(settings) if found.state != "joined" else {},
+            ca_pem=ca_pem,
+            endpoint=told["endpoint"],
+            kubeadm=KUBEADM,
+            patches=told["patches"],
+            token=lambda: fetched_token(told["token"], told["endpoint"], ca_pem),
+        )
+        actions = joining.converge(wanted, found, False)
+    print(f"{found.state}: {', '.join(actions) or 'nothing to do'}", flush=True)
+    for unit in settings["followers"] if "join" in actions else ():
+        run(["systemctl", "try-restart", unit], f"systemctl try-restart {unit}")
+
+
+def main() -> None:
+    (step,) = sys.argv[1:]
+    try:
+        {"prepare": prepare, "join": join}[step](json.loads(read(SETTINGS)))
+    except (Refused, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+        sys.exit(str(error) or repr(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""What makes a host a node of its cluster, by kubeadm, once; nothing where it is one already.
+
+Standard library alone: workers in the region run it without Ansible.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import contextlib
+import fcntl
+import glob
+import json
+import os
+import re
+import ssl
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from . import Refused
+
+KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
+BOOTSTRAP_CONF = "/etc/kubernetes/bootstrap-kubelet.conf"
+CA = "/etc/kubernetes/pki/ca.crt"
+KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
+CLIENT_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+RUN = "/run/menagerie"
+# Seconds. The controller manager calls a silent node NotReady after 50 s (--node-monitor-grace-period) at the latest;
+# kubeadm refuses a host while its former Node is Ready.
+NODE_GRACE = 90
+# CIS 4.1.5 to 4.1.10; kubeadm writes the kubelet's configuration with 0644.
+MODES = {KUBELET_CONF: 0o600, CA: 0o644, KUBELET_CONFIG: 0o600, "/var/lib/kubelet/instance-config.yaml": 0o600}
+
+
+class Membership(NamedTuple):
+    """absent, joined, foreign or expired; `reason` says why, for a human."""
+
+    state: str
+    reason: str = ""
+
+
+def seconds_left(certificate: str, now: float) -> float:
+    """Seconds until the first certificate of a PEM file runs out. OSError when it can't be read."""
+    # The standard library reads a certificate's dates only through this function; ssl.SSLContext lists CAs alone.
+    decoded = ssl._ssl._test_decode_cert(certificate)  # type: ignore[attr-defined]
+    return ssl.cert_time_to_seconds(decoded["notAfter"]) - now
+
+
+def membership(ca_pem: str, endpoint: str, now: float) -> Membership:
+    """What this host is, read from the kubelet's kubeconfig and certificate."""
+    try:
+        with open(KUBELET_CONF) as handle:
+            text = handle.read()
+    except FileNotFoundError:
+        return Membership("absent")
+    ca = re.search(r"certificate-authority-data: *(\S+)", text)
+    server = re.search(r"server: *https://(\S+)", text)
+    try:
+        own_ca = base64.b64decode(ca[1], validate=True).decode() if ca else ""
+    except (binascii.Error, ValueError):
+        own_ca = ""
+    if own_ca.split() != ca_pem.split():
+        return Membership("foreign", f"its CA isn't this cluster's; it talks to {server[1] if server else 'no server'}")
+    if server and server[1] != endpoint:
+        return Membership("foreign", f"it talks to {server[1]}, this cluster's API is at {endpoint}")
+    try:
+        left = seconds_left(CLIENT_CERTIFICATE, now)
+    except (OSError, ssl.SSLError):
+        return Membership("expired", "it has no readable client certificate")
+    return Membership("joined") if left > 0 else Membership("expired", "its client certificate has run out")
+
+
+def patches_are_newer(folder: str) -> bool:
+    """Whether a patch was added, altered or removed after the kubelet's configuration was rendered."""
+    if not os.path.isdir(folder) or not os.path.exists(KUBELET_CONFIG):
+        return False
+    written = max(os.stat(path).st_mtime for path in [folder, *glob.glob(os.path.join(folder, "*"))])
+    return written > os.stat(KUBELET_CONFIG).st_mtime
+
+
+def wrong_modes() -> dict[str, int]:
+    return {p: m for p, m in MODES.items() if os.path.exists(p) and os.stat(p).st_mode & 0o7777 != m}
+
+
+def remove(*paths: str) -> None:
+    for path in paths:
+        if os.path.lexists(path):
+            os.unlink(path)
+
+
+def why(output: str) -> str:
+    """The reason in kubeadm's output: what follows its first word of an error, without the table of checks before."""
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in output.splitlines() if line.strip()]
+    first = next((i for i, line in enumerate(lines) if line.startswith(("error", "[ERROR"))), max(0, len(lines) - 15))
+    return "\n".join(line for line in lines[first:] if "stack trace" not in line)
+
+
+class Wanted(NamedTuple):
+    """The cluster to be a node of. config: a JoinConfiguration without its discovery. patches: folder of kubeadm's."""
+
+    config: dict[str, Any]
+    ca_pem: str
+    endpoint: str
+    kubeadm: str
+    patches: str
+    token: Callable[[], str]
+    """Gives a bootstrap token; asked for by a host that joins, once for each attempt."""
+
+
+def execute(command: list[str]) -> tuple[int, str]:
+    """Exit code and all that a command said."""
+    done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True)
+    return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
+
+
+def run(command: list[str]) -> None:
+    code, output = execute(command)
+    if code:
+        raise Refused(f"kubeadm {command[1]}: {why(output)}")
+
+
+def join(wanted: Wanted) -> None:
+    """Join, and wait for a Node that an earlier life of this host left: it stays Ready until its lease runs out."""
+    deadline = time.monotonic() + NODE_GRACE
+    while True:
+        code, output = try_join(wanted)
+        if not code:
+            return
+        if 'status "Ready" already exists' not in output or time.monotonic() > deadline:
+            raise Refused(f"kubeadm join: {why(output)}")
+        time.sleep(5)
+
+
+def try_join(wanted: Wanted) -> tuple[int, str]:
+    """kubeadm refuses a host where an earlier join was cut off; what that left is removed first."""
+    token = wanted.token()
+    execute(["systemctl", "stop", "kubelet.service"])
+    remove(*glob.glob(os.path.join(RUN, "join-*.yaml")))
+    remove(KUBELET_CONF, BOOTSTRAP_CONF, CA, *glob.glob("/var/lib/kubelet/pki/kubelet-client-*"))
+    try:
+        discovery = written("discovery", discovery_kubeconfig(wanted.ca_pem, wanted.endpoint, token))
+        found = {"file": {"kubeConfigPath": discovery}, "tlsBootstrapToken": token}
+        path = written("config", {**wanted.config, "discovery": found})
+        return execute([wanted.kubeadm, "join", "--config", path])
+    finally:
+        remove(*glob.glob(os.path.join(RUN, "join-*.yaml")))
+
+
+def discovery_kubeconfig(ca_pem: str, endpoint: str, token: str) -> dict[str, Any]:
+    """What kubeadm needs to trust the API server. It then asks nothing as nobody, which the API refuses."""
+    ca = base64.b64encode(ca_pem.encode()).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "it", "cluster": {"server": f"https://{endpoint}", "certificate-authority-data": ca}}],
+        "users": [{"name": "joining", "user": {"token": token}}],
+        "contexts": [{"name": "join", "context": {"cluster": "it", "user": "joining"}}],
+        "current-context": "join",
+    }
+
+
+def written(name: str, content: dict[str, Any]) -> str:
+    """A file in memory that only root reads; its path."""
+    handle, path = tempfile.mkstemp(prefix=f"join-{name}-", suffix=".yaml", dir=RUN)
+    with os.fdopen(handle, "w") as stream:
+        json.dump(content, stream)
+    return path
+
+
+@contextlib.contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """A run that was killed may have left its kubeadm working here: wait for it, its result counts."""
+    os.makedirs(RUN, mode=0o700, exist_ok=True)
+    with open(os.path.join(RUN, "join.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def render_configuration(wanted: Wanted) -> None:
+    phase = ["upgrade", "node", "phase", "kubelet-config", "--patches", wanted.patches]
+    run([wanted.kubeadm, *phase, "--kubeconfig", KUBELET_CONF])
+
+
+def steps(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], None]]]:
+    """(name, action) of what the host needs, in order."""
+    needed: list[tuple[str, Callable[[], None]]] = []
+    if found.state == "foreign":
+        reset = [wanted.kubeadm, "reset", "--force", "--cleanup-tmp-dir"]
+        needed.append(("reset", lambda: run(reset)))
+    if found.state != "joined":
+        return [*needed, ("join", lambda: join(wanted))]
+    if patches_are_newer(wanted.patches):
+        needed.append(("render configuration", lambda: render_configuration(wanted)))
+    if os.path.exists(BOOTSTRAP_CONF):
+        needed.append(("remove bootstrap token", lambda: remove(BOOTSTRAP_CONF)))
+    if modes := wrong_modes():
+        needed.append(("modes of " + ", ".join(modes), lambda: None))
+    return needed
+
+
+def converge(wanted: Wanted, found: Membership, check: bool) -> list[str]:
+    """Do what is needed, or in a dry run only name it."""
+    needed = steps(wanted, found)
+    if not check:
+        for _, act in needed:
+            act()
+        for path, mode in wrong_modes().items():
+            os.chmod(path, mode)
+    return [name for name, _ in needed]

@@ -1,0 +1,139 @@
+"""Workers by user data and workers by Ansible are given the same: one run of the real playbook, noted and not done."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster.outputs import ArtefactOutput, ClusterOutputs
+from inventories.build import Inventory, build
+from inventories.run import run
+from network.addresses import plan
+from workers import roles
+from workers.render import OWN_ADDRESS, OWN_NAME, in_region
+from workers.roles import ORDER, declarations
+
+ROOT = Path(__file__).parents[2]
+
+# A module that writes down what it was asked for, of the same name as one of ours.
+NOTING = """
+import json, os, sys
+from ansible.module_utils.basic import _load_params
+
+if __name__ == "__main__":
+    params = {key: value for key, value in _load_params().items() if not key.startswith("_ansible")}
+    with open("FOLDER/notes", "a") as out:
+        out.write(json.dumps(["MODULE", os.environ["NOTED_HOST"], params]) + "\\n")
+    sys.exit(print(json.dumps({"changed": False})))
+"""
+
+EVERY_OTHER = {
+    "base_name": "w-3",
+    "base_kernel_modules": ["overlay", "nf_conntrack"],
+    "base_swap_off": False,
+    "base_unsettable": "report",
+    "containerd_systemd_cgroup": False,
+    "containerd_oom_score_adjust": 0,
+    "containerd_registry_scheme": "http",
+    "containerd_extra_config": "version = 4\n\n[a]\n  b = true\n",
+    "kubelet_config_patch": {"failSwapOn": False, "cgroupDriver": "cgroupfs", "systemReserved": {"cpu": "1"}},
+    "kubelet_extra_args": {"v": "2", "node-ip": "::"},
+    "kubelet_ignore_preflight": ["Swap"],
+    "kubelet_labels": {},
+    "kubelet_follower": "",
+    "flannel_kubeconfig": "/etc/other.conf",
+}
+"""Variables that an operator may set, each other than its default or than what is computed."""
+
+
+@pytest.fixture(scope="module")
+def outputs(hybrid, source) -> ClusterOutputs:
+    return ClusterOutputs(
+        cluster=hybrid.name,
+        endpoint="api.horus.internal:6443",
+        balancers=("10.32.0.4",),
+        konnectivity="api.horus.internal:8132",
+        ca_pem="-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n",
+        api_servers=(),
+        etcds={},
+        artefacts=ArtefactOutput(mirror=source.mirror, sha256=dict(source.sha256), registry=source.registry),
+    )
+
+
+@pytest.fixture(scope="module")
+def given(hybrid, outputs, source) -> dict[str, dict[str, object]]:
+    """Host -> its variables: a worker at a site, one with every other setting, and one in the region."""
+    data = build(hybrid, outputs, "abcdef.0123456789abcdef").data["all"]
+    pool = data["children"]["pool_workers"]
+    (first, *_) = pool["hosts"]
+    site = {**data["vars"], **pool["vars"], **data["hosts"][first]}
+    own = {name: OWN_NAME for name in ("base_name", "flannel_node_name", "kubelet_node_name")}
+    region = {**in_region(hybrid, "cpu", plan(hybrid), source), **own}
+    del region["inventory_hostname"]
+    return {"site": site, "other": {**site, **EVERY_OTHER}, "region": region}
+
+
+@pytest.fixture(scope="module")
+def noted(given, tmp_path_factory) -> dict[str, list[tuple[str, dict[str, object]]]]:
+    """Host -> (module, arguments) of every task of site.yml, as the real ansible-playbook asked for them."""
+    root = tmp_path_factory.mktemp("root")
+    (root / "modules").mkdir()
+    for module in ("host_state", "kubelet_join"):
+        text = NOTING.replace("MODULE", module).replace("FOLDER", str(root))
+        (root / "modules" / f"{module}.py").write_text(text)
+    shutil.copytree(ROOT / "roles", root / "roles", ignore=shutil.ignore_patterns("modules", "module_utils"))
+    told = "hosts: all\n  environment: {NOTED_HOST: '{{ inventory_hostname }}'}\n"
+    (root / "site.yml").write_text((ROOT / "site.yml").read_text().replace("hosts: all\n", told))
+    (root / "ansible.cfg").write_text("[defaults]\nroles_path = roles\nlibrary = modules\n")
+    connection = {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}
+    own = {"ansible_host", "ansible_port", "ansible_user", "ansible_python_interpreter"}
+    hosts = {host: {k: v for k, v in values.items() if k not in own} for host, values in given.items()}
+    data = {"vars": connection, "hosts": hosts, "children": {}}
+    report = run(Inventory("horus", {"all": data}), root=root)
+    assert report.succeeded, report.failures
+    found: dict[str, list[tuple[str, dict[str, object]]]] = {host: [] for host in given}
+    for line in (root / "notes").read_text().splitlines():
+        module, host, arguments = json.loads(line)
+        found[host].append((module, arguments))
+    return found
+
+
+@pytest.mark.parametrize("host", ["site", "other", "region"])
+def test_every_task_of_the_roles_is_evaluated_as_ansible_does(given, noted, host):
+    ours = declarations({"inventory_hostname": host, **given[host]})
+    assert [(each.module, each.arguments) for each in ours] == noted[host]
+    assert len(noted[host]) == 6
+
+
+def test_the_roles_come_in_the_order_of_the_playbook():
+    (play,) = yaml.safe_load((ROOT / "site.yml").read_text())
+    assert tuple(role["role"] for role in play["roles"]) == ORDER
+    assert {path.parent.parent.name for path in ROOT.glob("roles/*/tasks/main.yml")} == set(ORDER)
+
+
+def test_a_task_with_another_module_is_refused(monkeypatch, tmp_path):
+    (tmp_path / "base" / "tasks").mkdir(parents=True)
+    (tmp_path / "base" / "tasks" / "main.yml").write_text("- name: x\n  ansible.builtin.command: 'true'\n")
+    monkeypatch.setattr(roles, "FOLDER", tmp_path)
+    with pytest.raises(ValueError, match="command is no declaration that a host can be given without Ansible"):
+        declarations({})
+
+
+def test_variables_of_the_region_differ_from_a_site_s_in_what_is_the_host_s_own_and_the_network_s(given):
+    site, region = given["site"], given["region"]
+    differing = {name for name in {*site, *region} if site.get(name) != region.get(name)}
+    own = {"base_name", "flannel_node_name", "kubelet_node_name", "base_address", "flannel_address", "kubelet_node_ip"}
+    ansible = {name for name in site if name.startswith("ansible_")} | {"kubelet_token", "base_names"}
+    pool = {"kubelet_labels", "kubelet_taints"}
+    network = {"neighbours_files", "flannel_files"}
+    # The CA comes from the store, where Ansible sends it along.
+    assert differing - ansible - pool == {*own, *network, "kubelet_ca_pem"}
+    texts = {host: given[host]["flannel_files"][0]["text"] for host in ("site", "region")}
+    confs = {host: json.loads(text) for host, text in texts.items()}
+    assert [confs[host]["Backend"].pop("DirectRouting") for host in ("site", "region")] == [True, False]
+    assert confs["site"] == confs["region"]
+    assert (region["flannel_address"], region["kubelet_node_ip"]) == (OWN_ADDRESS, OWN_ADDRESS)

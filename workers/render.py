@@ -1,0 +1,135 @@
+"""All that a worker in the region is given at boot. One text for all workers of a pool.
+
+It is what the roles declare, in which a worker at a site differs so:
+
+- What is the host's own stands as a placeholder: its name, its address. `menagerie_host.in_region` fills them in on the
+  host, and adds to the kubelet's labels and flags where the cloud put the host (zone, region, machine type, provider id).
+- Tables of neighbours and flannel's backend are those of the region (`in_cloud`): always VXLAN.
+- The token comes from the store, not from the operator, and is fetched anew for each attempt to join.
+- `/etc/hosts` has the host's own name from menagerie-boot. What must be absent is, on a host that is new.
+- menagerie-boot starts the units, in order and at every boot, so none is enabled; nothing changes while a host lives, so
+  none is restarted for newer files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from cluster.artefacts import ArtefactSource, catalogue
+from cluster.files import JOIN_TOKEN, Download, HostConfig, HostFile, SecretRef
+from cluster.spec import Cluster
+from control_plane.ports import API_PORT
+from network.addresses import AddressPlan
+from workers.roles import FOLDER, Declaration, declarations
+from workers.variables import Variables, of_all, of_host, of_pool
+
+OWN_NAME, OWN_ADDRESS = "%H", "${OWN_ADDRESS}"
+"""Placeholders that systemd fills in, the second from `ENVIRONMENT`."""
+ENVIRONMENT = "/run/menagerie/worker.env"
+SETTINGS = "/etc/menagerie/worker.json"
+CA = "/etc/menagerie/kubernetes-ca.crt"
+LIBRARY = "/usr/local/lib/menagerie/menagerie_host"
+PREPARE, JOIN = "worker@prepare.service", "worker@join.service"
+_UNITS = "/etc/systemd/system"
+_PROGRAMS = ("__init__", "facts", "in_region", "joining", "kernel")
+_KERNEL = ("/etc/sysctl.d/", "/etc/modules-load.d/")
+
+
+def host_config(
+    cluster: Cluster, pool: str, plan: AddressPlan, source: ArtefactSource, variables: Mapping[str, Any] | None = None
+) -> HostConfig:
+    """What every worker of a pool in the region is given; nothing in it names one of them.
+
+    variables: further variables of the roles, which win over what is computed.
+    Raises KeyError where `source` has no checksum for a program.
+    """
+    given = {**in_region(cluster, pool, plan, source), **(variables or {})}
+    declared = declarations(given)
+    artefacts = {source.url(each): each for each in catalogue(cluster.spec.kubernetes.version).values()}
+    return HostConfig(
+        files=(*_files(declared), *_own_files(cluster, plan, declared)),
+        secrets=(SecretRef("kubernetes-ca.crt", CA, 0o644),),
+        downloads=tuple(
+            Download(
+                artefacts[program["url"]],
+                program.get("path", ""),
+                tuple(program.get("members", {}).items()),
+                int(program.get("mode", "0755"), 8),
+            )
+            for each in declared
+            for program in each.arguments.get("programs", ())
+        ),
+        start=(PREPARE, *_units(declared, "host_state"), JOIN, *_units(declared, "kubelet_join")),
+        packages=tuple(sorted({"python3", *_commands(declared).values()})),
+    )
+
+
+def in_region(cluster: Cluster, pool: str, plan: AddressPlan, source: ArtefactSource) -> Variables:
+    """The roles' variables for workers of a pool in the region."""
+    return {
+        "inventory_hostname": OWN_NAME,
+        **of_all(cluster, source, f"{plan.endpoint}:{API_PORT}", "", in_cloud=True),
+        **of_pool(cluster.spec.pools[pool]),
+        **of_host(OWN_ADDRESS),
+    }
+
+
+def _files(declared: Iterable[Declaration]) -> Iterable[HostFile]:
+    for each in declared:
+        for file in each.arguments.get("files", ()):
+            if not file.get("block"):
+                mode = int(file.get("mode", "0644"), 8)
+                yield HostFile(file["path"], file["text"], mode, file.get("owner", "root:root"))
+
+
+def _commands(declared: Iterable[Declaration]) -> dict[str, str]:
+    """Command -> Debian package."""
+    found: dict[str, str] = {}
+    for each in declared:
+        found |= each.arguments.get("commands", {})
+    return found
+
+
+def _units(declared: Iterable[Declaration], module: str) -> Iterable[str]:
+    """The units that a module starts; what it only restarts, another unit starts."""
+    for each in declared:
+        for unit in each.arguments.get("units", ()) if each.module == module else ():
+            if unit.get("restarted", "always") == "always":
+                yield unit["unit"]
+
+
+def _own_files(cluster: Cluster, plan: AddressPlan, declared: tuple[Declaration, ...]) -> Iterable[HostFile]:
+    """What stands in for Ansible: its modules' programs, what they are told, and the unit that runs them."""
+    settings = json.dumps(_settings(cluster, plan, declared), indent=1, sort_keys=True) + "\n"
+    yield HostFile(SETTINGS, settings)
+    yield HostFile(f"{_UNITS}/flanneld.service.d/region.conf", f"[Service]\nEnvironmentFile={ENVIRONMENT}\n")
+    unit = Path(__file__).resolve().parent / "files" / "worker@.service"
+    yield HostFile(f"{_UNITS}/{unit.name}", unit.read_text())
+    for name in _PROGRAMS:
+        yield HostFile(f"{LIBRARY}/{name}.py", (FOLDER / "module_utils" / "menagerie_host" / f"{name}.py").read_text())
+
+
+def _settings(cluster: Cluster, plan: AddressPlan, declared: tuple[Declaration, ...]) -> dict[str, Any]:
+    (join,) = (each.arguments for each in declared if each.module == "kubelet_join")
+    followers = [unit["unit"] for unit in join["units"] if unit.get("restarted") == "if_running"]
+    return {
+        "cloud": str(cluster.spec.control_plane.cloud),
+        # Fixed, so that a host finds its own address on the way there without a resolver.
+        "towards": str(plan.balancers[0]),
+        "environment": ENVIRONMENT,
+        "placeholders": {"name": OWN_NAME, "address": OWN_ADDRESS},
+        "kernel": list(_kernel(declared)),
+        "join": {name: join[name] for name in ("config", "endpoint", "patches")} | {"ca": CA, "token": JOIN_TOKEN},
+        "followers": followers,
+    }
+
+
+def _kernel(declared: Iterable[Declaration]) -> Iterable[dict[str, Any]]:
+    for each in declared:
+        paths = [file["path"] for file in each.arguments.get("files", ()) if file["path"].startswith(_KERNEL)]
+        swap_off = each.arguments.get("swap_off", False)
+        if paths or swap_off:
+            yield {"paths": paths, "swap_off": swap_off, "unsettable": each.arguments.get("unsettable", "fail")}

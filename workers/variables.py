@@ -1,0 +1,75 @@
+"""The roles' variables that follow from the model: what a worker is told, computed once. No I/O.
+
+Every one of them is declared in its role's ``meta/argument_specs.yml``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from cluster import versions
+from cluster.artefacts import Artefact, ArtefactSource, catalogue
+from cluster.pools import Pool
+from cluster.spec import Cluster
+from network.render import FORWARDING, MODULES, NEIGHBOURS, NET_CONF, worker_files
+
+Variables = dict[str, Any]
+
+# Which role places which of the network's files.
+_FILE_ROLES = {MODULES: "base", FORWARDING: "base", NEIGHBOURS: "neighbours", NET_CONF: "flannel"}
+# `Artefacts.registry` mirrors these two.
+_MIRRORED = ("registry.k8s.io", "docker.io")
+
+
+def of_all(
+    cluster: Cluster, source: ArtefactSource, endpoint: str, ca_pem: str, *, in_cloud: bool = False
+) -> Variables:
+    """What all workers at sites share, or all in the region with `in_cloud`. endpoint: host:port of the API servers.
+
+    Raises KeyError where `source` has no checksum for a program.
+    """
+    files = _files(worker_files(cluster, in_cloud=in_cloud))
+    programs = catalogue(cluster.spec.kubernetes.version)
+    return {
+        "base_files": files["base"],
+        "neighbours_files": files["neighbours"],
+        "containerd_downloads": {
+            name.replace("-", "_"): _download(source, programs[name])
+            for name in ("containerd", "runc", "cni-plugins", "crictl")
+        },
+        "containerd_sandbox_image": f"registry.k8s.io/pause:{versions.PAUSE}",
+        "containerd_registry_mirrors": dict.fromkeys(_MIRRORED, source.registry) if source.registry else {},
+        "flannel_downloads": {"flanneld": _download(source, programs["flanneld"])},
+        "flannel_files": files["flannel"],
+        "kubelet_downloads": {name: _download(source, programs[name]) for name in ("kubelet", "kubeadm")},
+        "kubelet_ca_pem": ca_pem,
+        "kubelet_endpoint": endpoint,
+        "kubelet_follower": "flanneld.service",
+    }
+
+
+def of_pool(pool: Pool) -> Variables:
+    """What the workers of a pool share."""
+    taints = [taint.model_dump(mode="json") for taint in pool.taints]
+    return {"kubelet_labels": dict(sorted(pool.labels.items())), "kubelet_taints": taints}
+
+
+def of_host(address: str) -> Variables:
+    """What is a worker's own."""
+    return {"base_address": address, "flannel_address": address, "kubelet_node_ip": address}
+
+
+def _files(texts: Mapping[str, str]) -> dict[str, list[dict[str, str]]]:
+    """Role -> the network's files that it places."""
+    unplaced = sorted(set(texts) - set(_FILE_ROLES))
+    if unplaced:
+        raise ValueError(f"no role places {', '.join(unplaced)}")
+    placed: dict[str, list[dict[str, str]]] = {role: [] for role in _FILE_ROLES.values()}
+    for path, text in texts.items():
+        placed[_FILE_ROLES[path]].append({"path": path, "text": text})
+    return placed
+
+
+def _download(source: ArtefactSource, artefact: Artefact) -> dict[str, str]:
+    return {"url": source.url(artefact), "sha256": source.checksum(artefact)}
