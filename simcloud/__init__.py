@@ -5,7 +5,8 @@ unknown values, secrets); ids, ARNs and self links of the real shape; properties
 names, ranges, references, regions, dependants and deletion protection, refused in the words of the real APIs;
 throttling, failures, answers that get lost, and changes behind the engine's back.
 
-What is not: nothing runs. There are no machines, packets, permissions, prices or quotas, no eventual consistency and
+What is not: nothing runs. There are no machines, packets, permissions or prices, no quotas but those that a row or
+`Offers.vcpus` names, no eventual consistency and
 no waiting. A type without rules of its own is stored as it was declared: any change to it is an update, nothing about
 it is refused, and `World.unproven` names it. A rule is as true as the page or provider that it was read from; none
 has been compared with a real account.

@@ -28,6 +28,8 @@ def bad_name(call: Call) -> None:
 
 def taken(call: Call) -> None:
     """Something has the id already, or the name in the same region and parent."""
+    if call.type.upserts:
+        return
     naming = call.type.naming
     if call.world.find((call.type.token,), call.cloud.folded(call.id)):
         raise call.refusal(Reason.TAKEN)
@@ -45,6 +47,8 @@ def targets(call: Call) -> Iterator[tuple[Record, bool]]:
     for reference in call.type.references:
         for text in at(call.inputs, reference.path):
             found = call.resolve(reference, str(text))
+            if found is None and reference.optional:
+                continue
             if found is None:
                 wanted = call.cloud.types[reference.types[0]]
                 resolved = reference.resolve(call, str(text))
@@ -71,7 +75,9 @@ def fixed(call: Call, changes: Iterable[Change]) -> None:
 
 
 def protected(call: Call) -> None:
-    """Deletion protection is on."""
+    """Deletion protection is on, or the type has a rule of its own against it."""
+    for rule in call.type.refuse_deletion:
+        rule(call)
     for path, value in call.type.protected_by.items():
         if call.inputs.get(path) == value:
             raise call.refusal(Reason.PROTECTED, path=path)

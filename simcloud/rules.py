@@ -82,10 +82,12 @@ def _three_zones(cloud: str, region: str) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Offers:
-    """What the clouds offer. refuse: what is wrong with a place, None if nothing is. zones: those of (cloud, region)."""
+    """What the clouds offer. refuse: what is wrong with a place, None if nothing is. zones: those of (cloud, region).
+    vcpus: how many may run in (cloud, region), None for any number."""
 
     refuse: Callable[[Place], str | None] = lambda _: None
     zones: Callable[[str, str], Sequence[str]] = _three_zones
+    vcpus: Callable[[str, str], int | None] = lambda _, __: None
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ class Reference:
     """A property that names another resource.
 
     path: of the property. types: what it may name. holds: what it names cannot be deleted meanwhile. local: both
-    must be in one region. resolve: from (call, the property's value) to what the other is known by.
+    must be in one region. resolve: from (call, the property's value) to what the other is known by. optional: it may
+    name what is not here: a literal, or what somebody else made.
     """
 
     path: str
@@ -117,6 +120,7 @@ class Reference:
     holds: bool = True
     local: bool = True
     resolve: Callable[[Call, str], str] = lambda _, text: text
+    optional: bool = False
 
 
 Rule = Callable[["Call"], None]
@@ -131,9 +135,11 @@ class ResourceType:
     identify: the id of a new one. outputs: what the cloud adds to, or makes of, the inputs.
     where: properties that default to the provider's settings (`Cloud.place_of`); changing one replaces.
     replace_on: properties that the API cannot change. replace_if: properties of which it cannot make some changes.
+    replace_when: from old and new inputs (whose values may be unknown) to properties that replace if they differ.
     fixed: properties that look changeable in a plan and that the API refuses to change.
     recomputed: outputs that any update may change.
     refuse: checked before creating and updating. protected_by: values of properties that refuse deletion.
+    refuse_deletion: checked before deleting. upserts: creating what exists already is no error.
     implied: (type, text) by which others may refer to what comes with one.
     """
 
@@ -146,10 +152,13 @@ class ResourceType:
     where: tuple[str, ...] = ()
     replace_on: tuple[str, ...] = ()
     replace_if: Mapping[str, Callable[[Value, Value], bool]] = field(default_factory=dict)
+    replace_when: Callable[[Properties, Properties], Iterable[str]] = lambda _, __: ()
     fixed: tuple[str, ...] = ()
     recomputed: tuple[str, ...] = ()
     references: tuple[Reference, ...] = ()
     refuse: tuple[Rule, ...] = ()
+    refuse_deletion: tuple[Rule, ...] = ()
+    upserts: bool = False
     protected_by: Mapping[str, Value] = field(default_factory=dict)
     implied: Callable[[Properties], Iterable[tuple[str, str]]] = lambda _: ()
     says: Mapping[Reason, Saying] = field(default_factory=dict)
@@ -168,6 +177,7 @@ class Cloud:
     place_of: what a property of `ResourceType.where` is if the program does not say. place_missing: what the cloud
     says if nothing does. region_of: the region of a call, "" for none.
     unruled: the type of a token that has no rules. refers_by: outputs by which a resource is known.
+    reshaped: properties of which a resource shows more than it was given, so that no preview knows them.
     has_trees: what lies below a resource, by its id, is deleted with it. folds_case: ids differ in more than case.
     suffix: separator and number of hexadecimal digits that a generated name ends with.
     """
@@ -184,6 +194,7 @@ class Cloud:
     functions: Mapping[str, Function]
     refers_by: tuple[str, ...]
     suffix: tuple[str, int]
+    reshaped: tuple[str, ...] = ()
     has_trees: bool = False
     folds_case: bool = False
 

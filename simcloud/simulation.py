@@ -84,6 +84,7 @@ class SimulatedCloud:
             for path, must in rule.replace_if.items()
             if is_known(after.get(path)) and before.get(path) is not None and must(before[path], after.get(path))
         ]
+        partly += rule.replace_when(before, after)
         replaces = [change.path for change in found if change.is_within((*rule.replace_on, *rule.where, *partly))]
         return Plan(found, replaces, delete_first=_is_named_alike(rule, before, after))
 
@@ -92,7 +93,12 @@ class SimulatedCloud:
         rule = self._rule(type_)
         staying = {key: value for key, value in old.items() if key in inputs or key not in old_inputs}
         moving = dict.fromkeys(rule.recomputed, Unknown()) if old else {}
-        return {**staying, **_shown(inputs), **moving}
+        reshaped = {
+            key: old[key] if key in old and inputs[key] == old_inputs.get(key) else Unknown()
+            for key in self.cloud.reshaped
+            if key in inputs
+        }
+        return {**staying, **_shown(inputs), **reshaped, **moving}
 
     def create(self, settings: Settings, type_: str, urn: str, inputs: Properties) -> Record:
         """A new resource."""

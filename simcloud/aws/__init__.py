@@ -5,7 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from simcloud.aws import compute, load_balancing, network
+from simcloud.aws import (
+    compute,
+    disks,
+    dns,
+    endpoints,
+    identity,
+    interfaces,
+    keys,
+    load_balancing,
+    network,
+    scaling,
+    secrets,
+    security,
+    storage,
+    vpn,
+)
 from simcloud.aws.common import generic_type
 from simcloud.aws.functions import FUNCTIONS
 from simcloud.aws.words import SAYS
@@ -32,14 +47,24 @@ def _place_of(call: Call, _: str) -> str | None:
     return call.settings.region
 
 
+_GLOBAL = ("aws:iam/", "aws:route53/")
+_PARTS = (
+    *(network, security, interfaces, endpoints, vpn),
+    *(identity, keys, secrets, storage, disks),
+    *(compute, scaling, load_balancing, dns),
+)
+
+
 def _region_of(call: Call) -> str:
+    if call.type.token.startswith(_GLOBAL):
+        return ""
     return str(call.inputs.get("region") or call.settings.region)
 
 
 CLOUD = Cloud(
     package="aws",
     name="aws",
-    types={type_.token: type_ for type_ in (*network.TYPES, *compute.TYPES, *load_balancing.TYPES)},
+    types={type_.token: type_ for part in _PARTS for type_ in part.TYPES},
     unruled=generic_type,
     says=SAYS,
     configure=_configure,

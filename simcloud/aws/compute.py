@@ -1,42 +1,56 @@
-"""Machines of AWS."""
+"""Machines of AWS, and the templates that groups make them from."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from ipaddress import ip_network
+from collections.abc import Iterable, Iterator, Mapping
 
-from simcloud.aws.common import arn, ec2, made_up
-from simcloud.aws.network import SECURITY_GROUP, SUBNET
+from cluster.catalogue import of
+from cluster.spec import Cloud
+from simcloud.aws.addresses import claimed, first_free, private_name
+from simcloud.aws.common import by_name, ec2, made_up, named, others, refused
+from simcloud.aws.disks import check_disk
+from simcloud.aws.keys import KEY_OF
+from simcloud.aws.launch import check_image, check_user_data, check_vcpus, decoded, vcpus_of
+from simcloud.aws.security import beside_subnets
+from simcloud.aws.tokens import INSTANCE, INTERFACE, PLACEMENT, PROFILE, SECURITY_GROUP, SUBNET, TEMPLATE
 from simcloud.identifiers import guid
 from simcloud.refusals import offered
 from simcloud.rules import Call, Naming, Place, Reason, Reference, ResourceType, Saying
-from simcloud.values import Properties, at
+from simcloud.values import Properties, Value, at
+from simcloud.world import Record
 
-INSTANCE = "aws:ec2/instance:Instance"
-TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
-GROUP = "aws:autoscaling/group:Group"
-TARGETS = "aws:lb/targetGroup:TargetGroup"
+_STRATEGIES = ("cluster", "partition", "spread")
+# "Placement groups": partitions in each zone.
+_PARTITIONS = 7
+_INTERFACES = ("primaryNetworkInterface.networkInterfaceId", "networkInterfaces[].networkInterfaceId")
+
+
+def _subnet(call: Call) -> Record | None:
+    """The instance's own, or that of its interface."""
+    interface = next(iter(named(call, *_INTERFACES)), None)
+    if interface is not None:
+        return call.world.get(SUBNET, str(interface.inputs["subnetId"]))
+    return call.target("subnetId")
 
 
 def _address(call: Call) -> str:
-    """The first free address of the subnet; AWS keeps its first four, and its last."""
+    interface = next(iter(named(call, *_INTERFACES)), None)
+    if interface is not None:
+        return str(interface.outputs["privateIp"])
     subnet = call.target("subnetId")
     if subnet is None:
         return "172.31.0.4"
-    if call.old is not None:
-        return str(call.old.outputs["privateIp"])
-    taken = {other.outputs.get("privateIp") for other in call.world.of_type(INSTANCE) if subnet.key in other.targets}
-    hosts = ip_network(subnet.outputs["cidrBlock"])
-    free = (str(hosts[i]) for i in range(4, hosts.num_addresses - 1) if str(hosts[i]) not in taken)
-    address = next(free, None)
-    if address is None:
-        raise call.refusal(Reason.OUTSIDE, value=subnet.outputs["cidrBlock"], parent=subnet.id, ranges="it: it is full")
-    return address
+    return str(call.old.outputs["privateIp"]) if call.old is not None else first_free(call, subnet)
+
+
+def _interface(call: Call) -> str:
+    interface = next(iter(named(call, *_INTERFACES)), None)
+    return interface.id if interface else f"eni-0{guid(call.id)[:8]}{guid(call.id)[-8:]}"
 
 
 def _zone(call: Call) -> str:
-    subnet = call.target("subnetId")
+    subnet = _subnet(call)
     return str(subnet.outputs["availabilityZone"]) if subnet else call.offers.zones("aws", call.region)[0]
 
 
@@ -51,13 +65,64 @@ def _template_places(call: Call) -> Iterable[Place]:
     return [Place("aws", call.region, machine=machine)] if machine else []
 
 
-def _group_places(call: Call) -> Iterable[Place]:
-    """The template's machine in the zone of each subnet: what a template alone does not say."""
-    template = call.target("launchTemplate.id") or call.target("launchTemplate.name")
-    machine = str(template.inputs.get("instanceType", "")) if template else ""
-    for subnet in at(call.inputs, "vpcZoneIdentifiers[]"):
-        for found in call.world.find((SUBNET,), str(subnet)):
-            yield Place("aws", call.region, found.outputs["availabilityZone"], machine or None)
+def _quota(call: Call) -> None:
+    check_vcpus(call, vcpus_of(call.text("instanceType")))
+
+
+def _instance_texts(call: Call) -> None:
+    check_image(call.text("ami"))
+    check_user_data(call.text("userData").encode())
+    check_user_data(decoded(call.text("userDataBase64")))
+
+
+def _template_texts(call: Call) -> None:
+    check_image(call.text("imageId"))
+    check_user_data(decoded(call.text("userData")))
+
+
+def _instance_disks(call: Call) -> None:
+    for disk in (*at(call.inputs, "rootBlockDevice"), *at(call.inputs, "ebsBlockDevices[]")):
+        check_disk(disk, "volumeSize")
+
+
+def _template_disks(call: Call) -> None:
+    for disk in at(call.inputs, "blockDeviceMappings[].ebs"):
+        check_disk(disk, "volumeSize")
+
+
+def _interface_or_subnet(call: Call) -> None:
+    """What an interface has, its instance is not given; and an interface is one instance's."""
+    found = named(call, *_INTERFACES)
+    for path, words in (("subnetId", "an instance-level subnet ID"), ("vpcSecurityGroupIds", "security groups")):
+        if found and call.inputs.get(path):
+            raise refused(
+                "InvalidParameterCombination",
+                f"Network interfaces and {words} may not be specified on the same request",
+                f"leave {path} to {found[0].id}",
+            )
+    for interface in found:
+        holder = next((other for other in others(call) if interface.key in other.targets), None)
+        if holder is not None:
+            raise refused(
+                "InvalidNetworkInterface.InUse",
+                f"Interface: [{interface.id}] in use.",
+                f"{holder.id} has it; a replacement that keeps it needs delete_before_replace",
+            )
+
+
+def _groups_once(call: Call) -> None:
+    if call.inputs.get("vpcSecurityGroupIds") and call.inputs.get("networkInterfaces"):
+        raise refused(
+            "InvalidParameterCombination",
+            "Network interfaces and an instance-level security groups may not be specified on the same request",
+            "give networkInterfaces[].securityGroups or vpcSecurityGroupIds",
+        )
+
+
+def _replaced_by_text(old: Mapping[str, Value], new: Mapping[str, Value]) -> Iterator[str]:
+    """Unless told to replace it, the provider stops an instance to give it new user data."""
+    if new.get("userDataReplaceOnChange") is True:
+        yield from ("userData", "userDataBase64")
 
 
 def _versions(call: Call) -> Properties:
@@ -71,15 +136,6 @@ def _versions(call: Call) -> Properties:
     }
 
 
-def _group_outputs(call: Call) -> Properties:
-    zones = [place.zone for place in _group_places(call)]
-    return {
-        "arn": arn(call, "autoscaling", f"autoScalingGroup:{guid(call.urn)}:autoScalingGroupName/{call.id}"),
-        "availabilityZones": call.inputs.get("availabilityZones") or sorted(set(zones)),
-        "desiredCapacity": call.inputs.get("desiredCapacity", call.inputs.get("minSize")),
-    }
-
-
 _instance = ResourceType(
     token=INSTANCE,
     noun="instance",
@@ -90,18 +146,35 @@ _instance = ResourceType(
         privateIp=_address,
         availabilityZone=_zone,
         instanceState=lambda _: "running",
-        primaryNetworkInterfaceId=lambda call: f"eni-0{guid(call.id)[:8]}{guid(call.id)[-8:]}",
-        privateDns=lambda call: f"ip-{_address(call).replace('.', '-')}.{call.region}.compute.internal",
+        primaryNetworkInterfaceId=_interface,
+        privateDns=lambda call: private_name(call, call.text("privateIp") or _address(call)),
     ),
     where=("region",),
     replace_on=(
         *("ami", "availabilityZone", "subnetId", "keyName", "privateIp", "placementGroup", "hibernation"),
         *("enclaveOptions.enabled", "ephemeralBlockDevices", "networkInterfaces", "hostResourceGroupArn"),
         *("rootBlockDevice.encrypted", "rootBlockDevice.kmsKeyId", "associatePublicIpAddress", "ipv6AddressCount"),
+        *("primaryNetworkInterface", "placementGroupId", "instanceMarketOptions"),
     ),
+    replace_when=_replaced_by_text,
     recomputed=("instanceState", "publicIp", "publicDns"),
-    references=(Reference("subnetId", (SUBNET,)), Reference("vpcSecurityGroupIds[]", (SECURITY_GROUP,))),
-    refuse=(offered(_instance_places),),
+    references=(
+        Reference("subnetId", (SUBNET,)),
+        Reference("vpcSecurityGroupIds[]", (SECURITY_GROUP,)),
+        *(Reference(path, (INTERFACE,)) for path in _INTERFACES),
+        Reference("placementGroup", (PLACEMENT,)),
+        Reference("iamInstanceProfile", (PROFILE,), holds=False),
+        Reference("rootBlockDevice.kmsKeyId", KEY_OF, holds=False),
+    ),
+    refuse=(
+        offered(_instance_places),
+        _instance_texts,
+        _instance_disks,
+        _interface_or_subnet,
+        beside_subnets(("vpcSecurityGroupIds[]",), lambda call: named(call, "subnetId")),
+        claimed("privateIp", lambda call: call.target("subnetId")),
+        _quota,
+    ),
     protected_by={"disableApiTermination": True},
     says={
         Reason.PROTECTED: Saying(
@@ -122,7 +195,7 @@ _template = ResourceType(
     naming=Naming(
         "name",
         re.compile(r"[a-zA-Z0-9().\-/_]{3,}"),
-        128,
+        of(Cloud.AWS).names["launch_template"].max,
         "it must have 3 to 128 of a-z, A-Z, 0-9 and ().-/_",
         within=(),
     ),
@@ -132,8 +205,12 @@ _template = ResourceType(
         Reference("vpcSecurityGroupIds[]", (SECURITY_GROUP,), holds=False),
         Reference("networkInterfaces[].securityGroups[]", (SECURITY_GROUP,), holds=False),
         Reference("networkInterfaces[].subnetId", (SUBNET,), holds=False),
+        Reference("iamInstanceProfile.name", (PROFILE,), holds=False),
+        Reference("iamInstanceProfile.arn", (PROFILE,), holds=False),
+        Reference("placement.groupName", (PLACEMENT,), holds=False),
+        Reference("blockDeviceMappings[].ebs.kmsKeyId", KEY_OF, holds=False),
     ),
-    refuse=(offered(_template_places),),
+    refuse=(offered(_template_places), _template_texts, _template_disks, _groups_once),
     implied=lambda outputs: [(TEMPLATE, str(outputs["name"]))],
     says={
         Reason.TAKEN: Saying(
@@ -148,30 +225,48 @@ _template = ResourceType(
     },
 )
 
-_group = ResourceType(
-    token=GROUP,
-    noun="AutoScalingGroup",
-    code="ValidationError",
-    identify=lambda call: call.name,
-    outputs=_group_outputs,
+
+def _strategy(call: Call) -> None:
+    strategy, partitions = call.text("strategy"), call.inputs.get("partitionCount")
+    if strategy not in _STRATEGIES:
+        raise refused(
+            "InvalidParameterValue", f"Value ({strategy}) for parameter strategy is invalid.", f"one of {_STRATEGIES}"
+        )
+    if partitions is not None and not (strategy == "partition" and 1 <= partitions <= _PARTITIONS):
+        raise refused(
+            "InvalidParameterValue",
+            f"Value ({partitions:.0f}) for parameter partitionCount is invalid.",
+            f"only the strategy partition has them, 1 to {_PARTITIONS}",
+        )
+
+
+_placement = ResourceType(
+    token=PLACEMENT,
+    noun="placement group",
+    code="InvalidPlacementGroup",
+    identify=by_name,
+    outputs=lambda call: {
+        **ec2("placement-group")(call),
+        "placementGroupId": f"pg-0{guid(call.urn).replace('-', '')[:16]}",
+    },
     where=("region",),
-    naming=Naming("name", re.compile(r"[^:]+"), 255, "it may not have a colon", within=()),
-    replace_on=("name", "namePrefix"),
-    references=(
-        # AWS lets a template go that a group still names; its next instance then fails.
-        Reference("launchTemplate.id", (TEMPLATE,), holds=False),
-        Reference("launchTemplate.name", (TEMPLATE,), holds=False),
-        Reference("vpcZoneIdentifiers[]", (SUBNET,)),
-        Reference("targetGroupArns[]", (TARGETS,), holds=False),
-    ),
-    refuse=(offered(_group_places),),
+    naming=Naming("name", re.compile(r"[ -~]+"), 255, "it may have printable ASCII only", within=()),
+    replace_on=("name", "partitionCount", "spreadLevel", "strategy"),
+    refuse=(_strategy,),
     says={
         Reason.TAKEN: Saying(
-            "api error AlreadyExists: AutoScalingGroup by this name already exists - A group with the name {name} "
-            "already exists",
+            "api error InvalidPlacementGroup.Duplicate: The Placement Group '{name}' already exists.",
             "choose another name, import the existing one, or delete it",
-        )
+        ),
+        Reason.MISSING: Saying(
+            "api error InvalidPlacementGroup.Unknown: The Placement Group '{value}' is unknown.",
+            "{path} must name something that exists in {region}",
+        ),
+        Reason.IN_USE: Saying(
+            "api error InvalidPlacementGroup.InUse: The placement group '{value}' is in use and may not be deleted.",
+            "delete first: {users}",
+        ),
     },
 )
 
-TYPES = (_instance, _template, _group)
+TYPES = (_instance, _template, _placement)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from simcloud.aws.common import refused
 from simcloud.identifiers import digest
 from simcloud.rules import Function, Offers, Settings
-from simcloud.values import Properties
+from simcloud.values import Properties, Secret
 from simcloud.world import World
 
 
@@ -41,7 +42,44 @@ def _zones(arguments: Properties, settings: Settings, offers: Offers, _: World) 
 
 def _image(arguments: Properties, settings: Settings, _: Offers, __: World) -> Properties:
     image = f"ami-0{digest(json.dumps(arguments, sort_keys=True) + settings.region)[:16]}"
-    return {**arguments, "id": image, "imageId": image, "architecture": "x86_64", "region": settings.region}
+    asked = [
+        value
+        for each in arguments.get("filters") or ()
+        if each.get("name") == "image-id"
+        for value in each.get("values") or ()
+    ]
+    found = asked[0] if asked else image
+    return {
+        **arguments,
+        "id": found,
+        "imageId": found,
+        "architecture": "x86_64",
+        "rootDeviceName": "/dev/xvda",
+        "region": settings.region,
+    }
+
+
+# "Reference the latest AMIs using Systems Manager public parameters": what is below /aws/service is everybody's.
+_IMAGES = "/aws/service/"
+
+
+def _parameter(arguments: Properties, settings: Settings, _: Offers, __: World) -> Properties:
+    """A public parameter that names an image; others are not simulated."""
+    name = str(arguments.get("name"))
+    if not name.startswith(_IMAGES):
+        raise refused("ParameterNotFound", f"reading SSM Parameter ({name})", f"only {_IMAGES}... is simulated", "name")
+    value = f"ami-0{digest(name + settings.region)[:16]}"
+    arn = f"arn:aws:ssm:{settings.region}::parameter{name}"
+    return {
+        **arguments,
+        "id": name,
+        "arn": arn,
+        "type": "String",
+        "value": Secret(value),
+        "insecureValue": value,
+        "version": 1,
+        "region": settings.region,
+    }
 
 
 FUNCTIONS: Mapping[str, Function] = {
@@ -50,4 +88,5 @@ FUNCTIONS: Mapping[str, Function] = {
     "aws:index/getRegion:getRegion": _region,
     "aws:index/getAvailabilityZones:getAvailabilityZones": _zones,
     "aws:ec2/getAmi:getAmi": _image,
+    "aws:ssm/getParameter:getParameter": _parameter,
 }

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from ipaddress import IPv4Network
 
-from simcloud.aws.common import ec2, made_up
+from simcloud.aws.common import ec2, made_up, named, others, refused, vpc_of
+from simcloud.aws.tokens import (
+    ENDPOINT,
+    INTERFACE,
+    INTERNET_GATEWAY,
+    NAT_GATEWAY,
+    ROUTE_TABLE,
+    SECURITY_GROUP,
+    SUBNET,
+    VPC,
+    VPN_GATEWAY,
+)
 from simcloud.identifiers import digest
-from simcloud.refusals import apart, inside, offered, size_of_range
-from simcloud.rules import Call, Naming, Place, Reason, Reference, ResourceType, Saying
-from simcloud.values import Properties
-
-VPC = "aws:ec2/vpc:Vpc"
-SUBNET = "aws:ec2/subnet:Subnet"
-SECURITY_GROUP = "aws:ec2/securityGroup:SecurityGroup"
-ROUTE_TABLE = "aws:ec2/routeTable:RouteTable"
-GATEWAY = "aws:ec2/internetGateway:InternetGateway"
+from simcloud.refusals import apart, inside, networks, offered, size_of_range
+from simcloud.rules import Call, Place, Reason, Reference, ResourceType, Saying
+from simcloud.values import Properties, Value, at
 
 IN_VPC = Reference("vpcId", (VPC,))
+
+_DESTINATIONS = ("cidrBlock", "ipv6CidrBlock", "destinationPrefixListId")
+# Of a route; only these may lead to part of the VPC another way than the local route does.
+_INSIDE = ("networkInterfaceId", "vpcEndpointId", "localGatewayId")
+_WAYS = (
+    *("gatewayId", "natGatewayId", "egressOnlyGatewayId", "transitGatewayId", "vpcPeeringConnectionId"),
+    *("carrierGatewayId", "coreNetworkArn", "odbNetworkArn", *_INSIDE),
+)
 
 
 def _beside(prefix: str) -> Callable[[Call], str]:
@@ -31,13 +43,118 @@ def _with_vpc(outputs: Properties) -> Iterable[tuple[str, str]]:
     yield ROUTE_TABLE, outputs["mainRouteTableId"]
 
 
+def _zone_name(call: Call, id_: str) -> str:
+    """The zone with an id such as ``use1-az6``. In truth its letter is another in each account; here it is the sixth."""
+    place = id_.rpartition("-az")[2]
+    if not place.isdecimal() or not 0 < int(place) <= 26:
+        raise refused(
+            "InvalidParameterValue", f"Value ({id_}) for parameter availabilityZoneId is invalid.", "write its id"
+        )
+    zones = call.offers.zones("aws", call.region)
+    return zones[int(place) - 1] if int(place) <= len(zones) else f"{call.region}{chr(ord('a') + int(place) - 1)}"
+
+
 def _zone(call: Call) -> str:
-    return call.offers.zones("aws", call.region)[0]
+    id_ = call.text("availabilityZoneId")
+    return _zone_name(call, id_) if id_ else call.offers.zones("aws", call.region)[0]
 
 
 def _places(call: Call) -> Iterable[Place]:
     zone = call.text("availabilityZone")
     return [Place("aws", call.region, zone=zone)] if zone else []
+
+
+def _one_a_vpc(call: Call) -> None:
+    for other in others(call):
+        if call.text("vpcId") and other.inputs.get("vpcId") == call.text("vpcId"):
+            raise refused(
+                "InvalidParameterValue",
+                f"Network {call.text('vpcId')} already has an internet gateway attached",
+                f"use {other.id}, or detach it",
+            )
+
+
+def _no_addresses_left(call: Call) -> None:
+    """What has a public address in the VPC goes before its internet gateway."""
+    vpc = call.text("vpcId")
+    for gateway in call.world.of_type(NAT_GATEWAY):
+        subnet = call.world.get(SUBNET, str(gateway.inputs.get("subnetId")))
+        if vpc and subnet and vpc_of(subnet) == vpc and gateway.inputs.get("allocationId"):
+            raise refused(
+                "DependencyViolation",
+                f"Network {vpc} has some mapped public address(es). Please unmap those public address(es) before "
+                "detaching the gateway.",
+                f"delete first: {gateway}",
+            )
+
+
+def _target(route: Mapping[str, Value]) -> list[str]:
+    return [name for name in _WAYS if route.get(name)]
+
+
+def _routes(call: Call) -> None:
+    """Each destination once, with one target, and none that the local route has already."""
+    seen: set[str] = set()
+    vpc = call.target("vpcId")
+    own = list(networks(at(vpc.outputs, "cidrBlock"))) if vpc else []
+    for route in at(call.inputs, "routes[]"):
+        destination = str(next((route[name] for name in _DESTINATIONS if route.get(name)), ""))
+        if len(_target(route)) != 1:
+            raise refused(
+                "InvalidParameterCombination",
+                f"the route to {destination} names {len(_target(route))} targets",
+                f"a route has exactly one of {', '.join(_WAYS)}",
+            )
+        if destination in seen:
+            raise refused(
+                "RouteAlreadyExists",
+                f"The route identified by {destination} already exists.",
+                "a route table has one route to a destination",
+            )
+        seen.add(destination)
+        _not_local(destination, route, own)
+
+
+def _not_local(destination: str, route: Mapping[str, Value], own: list[IPv4Network]) -> None:
+    for network in networks([destination]):
+        if any(network.subnet_of(outer) for outer in own) and not any(route.get(name) for name in _INSIDE):
+            raise refused(
+                "InvalidParameterValue",
+                f"The destination CIDR block {destination} is equal to or more specific than one of this VPC's CIDR "
+                "blocks. This route can target only an interface or an instance.",
+                "what lies in the VPC is reached by its local route",
+            )
+
+
+def _gateways_of_the_vpc(call: Call) -> None:
+    for gateway in named(call, "routes[].gatewayId"):
+        if vpc_of(gateway) != call.text("vpcId"):
+            raise refused(
+                "InvalidParameterValue",
+                f"route table {call.id} and network gateway {gateway.id} belong to different networks",
+                f"attach the gateway to {call.text('vpcId')} first",
+            )
+
+
+def _in_one_network(call: Call) -> None:
+    table, subnet = call.target("routeTableId"), call.target("subnetId")
+    if table and subnet and vpc_of(table) != vpc_of(subnet):
+        raise refused(
+            "InvalidParameterValue",
+            f"Route table {call.text('routeTableId')} and network {vpc_of(subnet)} belong to different networks",
+            f"the route table must be one of {vpc_of(subnet)}",
+        )
+
+
+def _one_a_subnet(call: Call) -> None:
+    for other in others(call):
+        if call.text("subnetId") and other.inputs.get("subnetId") == call.text("subnetId"):
+            raise refused(
+                "Resource.AlreadyAssociated",
+                f"the specified association for route table {call.text('routeTableId')} conflicts with an existing "
+                "association",
+                f"{other.id} gives the subnet {other.inputs.get('routeTableId')}; a subnet has one route table",
+            )
 
 
 _vpc = ResourceType(
@@ -89,13 +206,15 @@ _subnet = ResourceType(
 )
 
 _gateway = ResourceType(
-    token=GATEWAY,
+    token=INTERNET_GATEWAY,
     noun="internetGateway",
     code="InvalidInternetGatewayID",
     identify=made_up("igw"),
     outputs=ec2("internet-gateway"),
     where=("region",),
     references=(IN_VPC,),
+    refuse=(_one_a_vpc,),
+    refuse_deletion=(_no_addresses_left,),
 )
 
 _route_table = ResourceType(
@@ -106,7 +225,16 @@ _route_table = ResourceType(
     outputs=ec2("route-table"),
     where=("region",),
     replace_on=("vpcId",),
-    references=(IN_VPC, Reference("routes[].gatewayId", (GATEWAY,))),
+    references=(
+        IN_VPC,
+        # Internet gateways and VPN gateways are named by one property.
+        Reference("routes[].gatewayId", (INTERNET_GATEWAY, VPN_GATEWAY)),
+        # A route outlives what it leads to, as a black hole.
+        Reference("routes[].natGatewayId", (NAT_GATEWAY,), holds=False),
+        Reference("routes[].networkInterfaceId", (INTERFACE,), holds=False),
+        Reference("routes[].vpcEndpointId", (ENDPOINT,), holds=False),
+    ),
+    refuse=(_routes, _gateways_of_the_vpc),
 )
 
 _association = ResourceType(
@@ -116,61 +244,12 @@ _association = ResourceType(
     identify=made_up("rtbassoc"),
     where=("region",),
     replace_on=("subnetId", "gatewayId"),
-    references=(Reference("subnetId", (SUBNET,)), Reference("routeTableId", (ROUTE_TABLE,))),
-)
-
-_security_group = ResourceType(
-    token=SECURITY_GROUP,
-    noun="security group",
-    code="InvalidGroup",
-    identify=made_up("sg"),
-    outputs=ec2("security-group"),
-    where=("region",),
-    naming=Naming(
-        "name",
-        # A name that begins with sg- is taken for an id.
-        re.compile(r"(?!sg-)[a-zA-Z0-9 ._\-:/()#,@\[\]+=&;{}!$*]+"),
-        255,
-        "it may not begin with sg-, nor have other than a-z, A-Z, 0-9, spaces, and ._-:/()#,@[]+=&;{}!$*",
-        within=("vpcId",),
-    ),
-    replace_on=("name", "namePrefix", "description", "vpcId"),
     references=(
-        IN_VPC,
-        Reference("ingress[].securityGroups[]", (SECURITY_GROUP,)),
-        Reference("egress[].securityGroups[]", (SECURITY_GROUP,)),
+        Reference("subnetId", (SUBNET,)),
+        Reference("gatewayId", (INTERNET_GATEWAY, VPN_GATEWAY)),
+        Reference("routeTableId", (ROUTE_TABLE,)),
     ),
-    says={
-        Reason.TAKEN: Saying(
-            "api error InvalidGroup.Duplicate: The security group '{name}' already exists for VPC '{parent}'",
-            "choose another name, import the existing one, or delete it",
-        ),
-        Reason.MISSING: Saying(
-            "api error InvalidGroup.NotFound: The security group '{value}' does not exist",
-            "{path} must name something that exists in {region}",
-        ),
-        Reason.IN_USE: Saying(
-            "api error DependencyViolation: resource {value} has a dependent object",
-            "delete first: {users}",
-        ),
-    },
+    refuse=(_in_one_network, _one_a_subnet),
 )
 
-_ingress_rule = ResourceType(
-    token="aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule",
-    noun="security group rule",
-    code="InvalidSecurityGroupRuleId",
-    identify=made_up("sgr"),
-    outputs=ec2("security-group-rule", securityGroupRuleId=lambda call: call.id),
-    where=("region",),
-    replace_on=("securityGroupId",),
-    references=(
-        # Rules go with their group; a rule holds the group that it lets in.
-        Reference("securityGroupId", (SECURITY_GROUP,), holds=False),
-        Reference("referencedSecurityGroupId", (SECURITY_GROUP,)),
-    ),
-)
-
-_egress_rule = replace(_ingress_rule, token="aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule")
-
-TYPES = (_vpc, _subnet, _gateway, _route_table, _association, _security_group, _ingress_rule, _egress_rule)
+TYPES = (_vpc, _subnet, _gateway, _route_table, _association)

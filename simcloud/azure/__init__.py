@@ -3,12 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from simcloud.azure import compute, network, resources
+from simcloud.azure import (
+    addresses,
+    disks,
+    flow_logs,
+    identities,
+    interfaces,
+    key_vault,
+    load_balancing,
+    locks,
+    nat,
+    network,
+    placement,
+    private_dns,
+    private_endpoints,
+    resources,
+    role_definitions,
+    scale_sets,
+    security_groups,
+    storage,
+    virtual_machines,
+    vpn,
+)
 from simcloud.azure.common import generic_type, group_id
 from simcloud.azure.functions import FUNCTIONS
 from simcloud.azure.words import SAYS
-from simcloud.rules import Call, Cloud, Settings
+from simcloud.rules import Call, Cloud, ResourceType, Settings
 from simcloud.values import Value
 
 _SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
@@ -34,11 +56,38 @@ def _region_of(call: Call) -> str:
     return next((found.region for found in call.world.find((network.NETWORK,), parent)), "")
 
 
+_MODULES = (
+    *(resources, addresses, nat, security_groups, network, load_balancing, interfaces, private_dns, private_endpoints),
+    *(
+        flow_logs,
+        vpn,
+        identities,
+        role_definitions,
+        locks,
+        key_vault,
+        disks,
+        placement,
+        virtual_machines,
+        scale_sets,
+        storage,
+    ),
+)
+
+# The provider deletes these by the vault's own API, which knows no locks.
+_UNLOCKABLE = (key_vault.SECRET, key_vault.KEY)
+
+
+def _lockable(type_: ResourceType) -> ResourceType:
+    """The type with the rules of locks, which are everybody's."""
+    deletion = () if type_.token in _UNLOCKABLE else (locks.unlocked,)
+    return replace(type_, refuse=(locks.writable, *type_.refuse), refuse_deletion=(*deletion, *type_.refuse_deletion))
+
+
 CLOUD = Cloud(
     package="azure-native",
     name="azure",
-    types={type_.token: type_ for type_ in (*resources.TYPES, *network.TYPES, *compute.TYPES)},
-    unruled=generic_type,
+    types={type_.token: _lockable(type_) for module in _MODULES for type_ in module.TYPES},
+    unruled=lambda token: _lockable(generic_type(token)),
     says=SAYS,
     configure=_configure,
     place_of=_place_of,
@@ -47,6 +96,8 @@ CLOUD = Cloud(
     functions=FUNCTIONS,
     refers_by=(),
     suffix=("", 8),
+    # Principals of identities; URIs of vaults, secrets and keys.
+    reshaped=("identity", "properties"),
     has_trees=True,
     folds_case=True,
 )

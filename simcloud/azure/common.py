@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator
 
+from simcloud.azure.words import refused
 from simcloud.identifiers import digest, guid
-from simcloud.rules import Call, ResourceType
-from simcloud.values import Properties
+from simcloud.rules import Call, Naming, ResourceType, Rule
+from simcloud.values import Properties, at
+from simcloud.world import Record
+
+TENANT = guid("tenant")
+CLIENT = guid("object")
+"""The object id of whoever runs the engine."""
+
+_NETWORK_WORDS = (
+    "It must begin with a word character, and it must end with a word character or with '_'. The name may contain word "
+    "characters or '.', '-', '_'."
+)
+
+
+def network_name(property_: str, longest: int = 80) -> Naming:
+    """The name of what Microsoft.Network has."""
+    return Naming(property_, re.compile(r"[a-zA-Z0-9]([\w.-]*\w)?"), longest, _NETWORK_WORDS)
 
 
 def group_id(call: Call, name: str) -> str:
@@ -19,12 +36,67 @@ def under_group(kind: str) -> Callable[[Call], str]:
     return lambda call: f"{group_id(call, call.text('resourceGroupName'))}/providers/{kind}/{call.name}"
 
 
+def plain_outputs(kind: str, **more: Callable[[Call], object]) -> Callable[[Call], Properties]:
+    """Name and type, which everything has, and `more` by name."""
+    return lambda call: {
+        "name": call.id.rpartition("/")[2],
+        "type": kind,
+        **{name: make(call) for name, make in more.items()},
+    }
+
+
+def parts(call: Call, property_: str) -> list[Properties]:
+    """The named parts of a resource (rules, frontends, routes), each with its id."""
+    return [
+        {**part, "id": f"{call.id}/{property_}/{part.get('name')}", "provisioningState": "Succeeded"}
+        for part in call.inputs.get(property_) or ()
+    ]
+
+
+def with_parts(type_: str, *properties: str) -> Callable[[Properties], Iterator[tuple[str, str]]]:
+    """For `ResourceType.implied`: others may refer to the parts of a resource."""
+    return lambda outputs: ((type_, part["id"]) for name in properties for part in outputs.get(name) or ())
+
+
+def section(call: Call, path: str) -> Properties:
+    """The object at a path of the inputs, {} if there is none."""
+    return next(at(call.inputs, path), {})
+
+
+def folded(text: object) -> str:
+    """An id as Azure compares it."""
+    return str(text).lower()
+
+
+def found(call: Call, types: Iterable[str], id_: object) -> Record | None:
+    """What has an id, or is known by it."""
+    return next(iter(call.world.find(types, folded(id_))), None)
+
+
+def sole_user(path: str, code: str, message: str) -> Rule:
+    """What is named at `path` has no other user. message: may use ``{value}``, ``{user}`` and ``{id}``."""
+
+    def rule(call: Call) -> None:
+        for reference in call.type.references:
+            for text in at(call.inputs, path) if reference.path == path else ():
+                used = call.resolve(reference, str(text))
+                others = [user for user in (call.world.users(used) if used else ()) if user.id != call.id]
+                if others:
+                    raise refused(
+                        code,
+                        message.format(value=text, user=others[0].id, id=call.id),
+                        f"give each its own; {others[0]} has it",
+                    )
+
+    return rule
+
+
 def outputs(kind: str, **more: Callable[[Call], object]) -> Callable[[Call], Properties]:
     """What everything has, and `more` by name."""
 
     def made(call: Call) -> Properties:
         return {
-            "name": call.name,
+            "name": call.id.rpartition("/")[2],
             "type": kind,
             "provisioningState": "Succeeded",
             "resourceGuid": guid(call.id),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from simcloud.azure.common import CLIENT, TENANT
 from simcloud.identifiers import guid
 from simcloud.rules import Function, Offers, Settings
 from simcloud.values import Properties
@@ -13,9 +14,9 @@ from simcloud.world import World
 def _client(_: Properties, settings: Settings, __: Offers, ___: World) -> Properties:
     return {
         "clientId": guid("client"),
-        "objectId": guid("object"),
+        "objectId": CLIENT,
         "subscriptionId": settings.account,
-        "tenantId": guid("tenant"),
+        "tenantId": TENANT,
     }
 
 

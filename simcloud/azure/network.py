@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from ipaddress import ip_network
 
-from simcloud.azure.common import group_id, outputs, under_group
+from simcloud.azure.addresses import PREFIXES, SUBNET
+from simcloud.azure.common import group_id, network_name, outputs, under_group
+from simcloud.azure.nat import NAT_GATEWAY, ROUTE_TABLE
 from simcloud.azure.resources import IN_GROUP
-from simcloud.identifiers import digest
+from simcloud.azure.security_groups import SECURITY_GROUP
+from simcloud.azure.words import BAD_REQUEST, refused
 from simcloud.refusals import apart, apart_within, inside, networks, overlap, size_of_range
-from simcloud.rules import Call, Naming, Reason, Reference, ResourceType, Saying
+from simcloud.rules import Call, Reason, Reference, ResourceType, Saying
 from simcloud.values import Properties, at
 
 NETWORK = "azure-native:network:VirtualNetwork"
-SUBNET = "azure-native:network:Subnet"
-SECURITY_GROUP = "azure-native:network:NetworkSecurityGroup"
-INTERFACE = "azure-native:network:NetworkInterface"
+GATEWAY_SUBNET = "GatewaySubnet"
 
-_WORDS = (
-    "It must begin with a word character, and it must end with a word character or with '_'. The name may contain word "
-    "characters or '.', '-', '_'."
-)
-_PREFIXES = ("addressPrefix", "addressPrefixes[]")
 _INLINE = ("subnets[].addressPrefix", "subnets[].addressPrefixes[]")
-
-
-def _named(property_: str, longest: int = 80) -> Naming:
-    return Naming(property_, re.compile(r"[a-zA-Z0-9]([\w.-]*\w)?"), longest, _WORDS)
 
 
 def network_id(call: Call, name: str) -> str:
@@ -61,7 +51,7 @@ def _apart_from_inline_subnets(call: Call) -> None:
     owner = call.target("virtualNetworkName")
     for subnet in at(owner.outputs, "subnets[]") if owner else ():
         for existing in networks([*at(subnet, "addressPrefix"), *at(subnet, "addressPrefixes[]")]):
-            for network in networks(text for path in _PREFIXES for text in at(call.inputs, path)):
+            for network in networks(text for path in PREFIXES for text in at(call.inputs, path)):
                 if network.overlaps(existing):
                     raise overlap(call, network, existing, str(subnet["id"]), call.region)
 
@@ -70,47 +60,22 @@ def _keeps_prefixes_in_use(call: Call) -> None:
     if call.old is None:
         return
     before, after = (
-        [text for path in _PREFIXES for text in at(inputs, path)] for inputs in (call.old.inputs, call.inputs)
+        [text for path in PREFIXES for text in at(inputs, path)] for inputs in (call.old.inputs, call.inputs)
     )
     users = call.world.users(call.old)
     if before != after and users:
-        raise call.refusal(Reason.FIXED, path=_PREFIXES[0], value=", ".join(before), users=str(users[0]))
+        raise call.refusal(Reason.FIXED, path=PREFIXES[0], value=", ".join(before), users=str(users[0]))
 
 
-def _addresses(call: Call) -> list[Properties]:
-    """The interface's IP configurations; Azure keeps the first four addresses of a subnet, and the last."""
-    old = {config.get("name"): config for config in at(call.old.outputs, "ipConfigurations[]")} if call.old else {}
-    made = []
-    for config in call.inputs.get("ipConfigurations") or ():
-        address = config.get("privateIPAddress") or old.get(config.get("name"), {}).get("privateIPAddress")
-        made.append(
-            {
-                **config,
-                "id": f"{call.id}/ipConfigurations/{config.get('name')}",
-                "privateIPAddress": address or _free_address(call, next(at(config, "subnet.id"), "")),
-            }
-        )
-    return made
-
-
-def _free_address(call: Call, subnet: str) -> str:
-    (found, *_) = call.world.find((SUBNET,), call.cloud.folded(subnet))
-    inline = next((each for each in at(found.outputs, "subnets[]") if each["id"] == subnet), found.outputs)
-    prefix = next(text for path in _PREFIXES for text in at(inline, path))
-    taken = {
-        text
-        for other in call.world.of_type(INTERFACE)
-        for config in at(other.outputs, "ipConfigurations[]")
-        if next(at(config, "subnet.id"), "") == subnet
-        for text in at(config, "privateIPAddress")
-    }
-    hosts = ip_network(prefix)
-    return next(str(hosts[i]) for i in range(4, hosts.num_addresses - 1) if str(hosts[i]) not in taken)
-
-
-def _mac(call: Call) -> str:
-    digits = digest(call.id).upper()
-    return "-".join(["00", "0D", "3A", *(digits[i : i + 2] for i in (0, 2, 4))])
+def _gateway_subnet_is_bare(call: Call) -> None:
+    """ "About VPN Gateway configuration settings" and "What is NAT Gateway": what a GatewaySubnet cannot have."""
+    if call.name != GATEWAY_SUBNET:
+        return
+    for path in ("networkSecurityGroup", "natGateway"):
+        if call.inputs.get(path):
+            raise refused(
+                BAD_REQUEST, f"Subnet {call.id} cannot have a {path}: it is a gateway's.", f"leave out {path}"
+            )
 
 
 _network = ResourceType(
@@ -118,11 +83,16 @@ _network = ResourceType(
     noun="VirtualNetwork",
     identify=under_group("Microsoft.Network/virtualNetworks"),
     outputs=outputs("Microsoft.Network/virtualNetworks", subnets=_inline_subnets),
-    naming=_named("virtualNetworkName", 64),
+    naming=network_name("virtualNetworkName", 64),
     where=("location",),
     replace_on=("resourceGroupName", "virtualNetworkName", "extendedLocation"),
     recomputed=("etag",),
-    references=(IN_GROUP,),
+    references=(
+        IN_GROUP,
+        Reference("subnets[].networkSecurityGroup.id", (SECURITY_GROUP,)),
+        Reference("subnets[].natGateway.id", (NAT_GATEWAY,)),
+        Reference("subnets[].routeTable.id", (ROUTE_TABLE,)),
+    ),
     refuse=(
         size_of_range("addressSpace.addressPrefixes[]", 2, 29),
         _inline_subnets_lie_inside,
@@ -143,22 +113,25 @@ _subnet = ResourceType(
     noun="Subnet",
     identify=lambda call: f"{network_id(call, call.text('virtualNetworkName'))}/subnets/{call.name}",
     outputs=outputs("Microsoft.Network/virtualNetworks/subnets"),
-    naming=_named("subnetName"),
+    naming=network_name("subnetName"),
     replace_on=("resourceGroupName", "virtualNetworkName", "subnetName"),
     recomputed=("etag",),
     references=(
         IN_GROUP,
         Reference("virtualNetworkName", (NETWORK,), holds=False, local=False, resolve=network_id),
         Reference("networkSecurityGroup.id", (SECURITY_GROUP,)),
+        Reference("natGateway.id", (NAT_GATEWAY,)),
+        Reference("routeTable.id", (ROUTE_TABLE,)),
     ),
     refuse=(
-        size_of_range(_PREFIXES[0], 2, 29),
-        size_of_range(_PREFIXES[1], 2, 29),
-        inside(_PREFIXES[0], "virtualNetworkName", "addressSpace.addressPrefixes[]"),
-        inside(_PREFIXES[1], "virtualNetworkName", "addressSpace.addressPrefixes[]"),
-        apart("virtualNetworkName", *_PREFIXES),
+        size_of_range(PREFIXES[0], 2, 29),
+        size_of_range(PREFIXES[1], 2, 29),
+        inside(PREFIXES[0], "virtualNetworkName", "addressSpace.addressPrefixes[]"),
+        inside(PREFIXES[1], "virtualNetworkName", "addressSpace.addressPrefixes[]"),
+        apart("virtualNetworkName", *PREFIXES),
         _apart_from_inline_subnets,
         _keeps_prefixes_in_use,
+        _gateway_subnet_is_bare,
     ),
     says={
         Reason.IN_USE: Saying(
@@ -174,32 +147,4 @@ _subnet = ResourceType(
     },
 )
 
-_security_group = ResourceType(
-    token=SECURITY_GROUP,
-    noun="NetworkSecurityGroup",
-    identify=under_group("Microsoft.Network/networkSecurityGroups"),
-    outputs=outputs("Microsoft.Network/networkSecurityGroups"),
-    naming=_named("networkSecurityGroupName"),
-    where=("location",),
-    replace_on=("resourceGroupName", "networkSecurityGroupName"),
-    recomputed=("etag",),
-    references=(IN_GROUP,),
-)
-
-_interface = ResourceType(
-    token=INTERFACE,
-    noun="NetworkInterface",
-    identify=under_group("Microsoft.Network/networkInterfaces"),
-    outputs=outputs("Microsoft.Network/networkInterfaces", ipConfigurations=_addresses, macAddress=_mac),
-    naming=_named("networkInterfaceName"),
-    where=("location",),
-    replace_on=("resourceGroupName", "networkInterfaceName", "extendedLocation"),
-    recomputed=("etag",),
-    references=(
-        IN_GROUP,
-        Reference("ipConfigurations[].subnet.id", (SUBNET,)),
-        Reference("networkSecurityGroup.id", (SECURITY_GROUP,)),
-    ),
-)
-
-TYPES = (_network, _subnet, _security_group, _interface)
+TYPES = (_network, _subnet)

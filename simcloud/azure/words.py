@@ -1,10 +1,23 @@
-"""What Azure says when it refuses."""
+"""What Azure says when it refuses.
+
+Codes and sentences are Azure's where a page or a report of a user has them ("Understand common error messages when you
+manage virtual machines in Azure", "Troubleshoot common Azure deployment errors"). The code BadRequest stands where only
+the rule is documented: the sentence beside it is ours.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcloud.rules import Reason, Saying
+from simcloud.rules import Reason, RefusalError, Saying
+
+BAD_REQUEST = "BadRequest"
+
+
+def refused(code: str, message: str, way_out: str, status: int = 400) -> RefusalError:
+    """A refusal for a reason that only one type of Azure's has."""
+    return RefusalError(f'Status={status} Code="{code}" Message="{message}"; {way_out}')
+
 
 SAYS: Mapping[Reason, Saying] = {
     Reason.BAD_NAME: Saying(

@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 
-from simcloud.gcp import compute, network
+from simcloud.gcp import (
+    compute,
+    disks,
+    dns,
+    firewall,
+    groups,
+    iam,
+    kms,
+    load_balancing,
+    network,
+    routing,
+    secrets,
+    storage,
+    vpn,
+)
 from simcloud.gcp.common import generic_type
 from simcloud.gcp.functions import FUNCTIONS
 from simcloud.gcp.words import SAYS
 from simcloud.rules import Call, Cloud, Settings
 from simcloud.values import Value
+
+# Others are multi-regions such as EU, and global.
+_REGION = re.compile(r"[a-z]+-[a-z]+\d+")
 
 
 def _configure(inputs: Mapping[str, Value]) -> Settings:
@@ -29,17 +47,24 @@ def _place_of(call: Call, name: str) -> str | None:
 
 
 def _region_of(call: Call) -> str:
+    """The region of a type that has one; of keys and buckets, whose location is one."""
     if "region" in call.type.where:
         return call.text("region").rpartition("/")[2]
-    if "zone" in call.type.where:
-        return call.text("zone").rpartition("/")[2].rpartition("-")[0]
-    return ""
+    if "zone" in call.type.where or call.type.token == disks.ATTACHED:
+        return disks.zone_of(call).rpartition("-")[0]
+    places = (call.text("location"), call.text("keyRing").partition("/locations/")[2].partition("/")[0])
+    return next((place.lower() for place in places if _REGION.fullmatch(place.lower())), "")
 
+
+_MODULES = (
+    *(network, firewall, routing, vpn, load_balancing, compute, groups, disks),
+    *(dns, kms, secrets, iam, storage),
+)
 
 CLOUD = Cloud(
     package="gcp",
     name="gcp",
-    types={type_.token: type_ for type_ in (*network.TYPES, *compute.TYPES)},
+    types={type_.token: type_ for module in _MODULES for type_ in module.TYPES},
     unruled=generic_type,
     says=SAYS,
     configure=_configure,

@@ -1,106 +1,98 @@
-"""Machines of Google Cloud."""
+"""Machines of Google Cloud, and what they are made from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from simcloud.gcp.common import NAME, bare, numbered, outputs, path
-from simcloud.gcp.network import NETWORK, SUBNETWORK
+from simcloud.gcp import machines
+from simcloud.gcp.addresses import reserved_as
+from simcloud.gcp.common import NAME, ZONAL, bare, labelled, last, link, numbered, outputs, path
+from simcloud.gcp.disks import COMPUTE_AGENT, KEY_DENIED, free_disks, of_disk
+from simcloud.gcp.iam import known_account, of_account
+from simcloud.gcp.kms import by_key, usable
+from simcloud.gcp.tokens import INSTANCE, NETWORK, POLICY, REGION_TEMPLATE, RESERVATION, SUBNETWORK, TEMPLATE
+from simcloud.gcp.words import conflict
 from simcloud.refusals import offered
 from simcloud.rules import Call, Place, Reason, Reference, ResourceType, Saying
-from simcloud.values import at
 
-TEMPLATE = "gcp:compute/instanceTemplate:InstanceTemplate"
-REGION_TEMPLATE = "gcp:compute/regionInstanceTemplate:RegionInstanceTemplate"
-TEMPLATES = (TEMPLATE, REGION_TEMPLATE)
-
-
-def _short(text: str) -> str:
-    return text.rpartition("/")[2]
+_NETWORKS = "networkInterfaces[].network"
+_SUBNETWORKS = "networkInterfaces[].subnetwork"
+_BOOT_KEY = "bootDisk.kmsKeySelfLink"
+_RESERVATION = "reservationAffinity.specificReservation.values[]"
 
 
-def _instance_places(call: Call) -> Iterable[Place]:
-    return [Place("gcp", call.region, _short(call.text("zone")), _short(call.text("machineType")) or None)]
+def _places(call: Call) -> Iterable[Place]:
+    return [Place("gcp", call.region, last(call.text("zone")), last(call.text("machineType")) or None)]
 
 
-def _group_places(call: Call) -> Iterable[Place]:
-    """The templates' machines in each zone of the group: what a global template does not say."""
-    zones = [*at(call.inputs, "zone"), *at(call.inputs, "distributionPolicyZones[]")]
-    for text in at(call.inputs, "versions[].instanceTemplate"):
-        for template in call.world.find(TEMPLATES, bare(call, str(text))):
-            machine = _short(str(template.inputs.get("machineType", "")))
-            for zone in zones or [None]:
-                yield Place("gcp", call.region, _short(str(zone)) if zone else None, machine or None)
-
-
-def _zones(call: Call) -> list[str]:
-    return list(call.offers.zones("gcp", call.region))
-
-
-def _instance_group(call: Call) -> str:
-    link = "https://www.googleapis.com/compute/v1/"
-    return link + call.id.replace("/instanceGroupManagers/", "/instanceGroups/")
+def _policy(call: Call) -> None:
+    if call.inputs.get("deletionPolicy") == "PREVENT":
+        raise conflict("deletionPolicy", 'cannot destroy instance without setting deletion_policy="DELETE"', "set that")
 
 
 def _template(token: str, where: tuple[str, ...]) -> ResourceType:
+    """Templates are not changed but replaced, and refer to what need not be there before a machine is made."""
     return ResourceType(
         token=token,
         noun="instance_template",
         identify=path("instanceTemplates"),
-        outputs=outputs(numericId=numbered, selfLinkUnique=lambda call: f"{_link(call)}?uniqueId={numbered(call)}"),
+        outputs=outputs(numericId=numbered, selfLinkUnique=lambda call: f"{link(call)}?uniqueId={numbered(call)}"),
         naming=NAME,
         where=where,
         replace_on=("*",),
         references=(
-            Reference("networkInterfaces[].network", (NETWORK,), holds=False, resolve=bare),
-            Reference("networkInterfaces[].subnetwork", (SUBNETWORK,), holds=False, resolve=bare),
+            Reference(_NETWORKS, (NETWORK,), holds=False, resolve=bare),
+            Reference(_SUBNETWORKS, (SUBNETWORK,), holds=False, resolve=bare),
+            Reference("resourcePolicies", (POLICY,), holds=False, resolve=bare),
+            by_key("disks[].diskEncryptionKey.kmsKeySelfLink"),
+            of_account("serviceAccount.email"),
+        ),
+        refuse=(
+            *(labelled, machines.metadata, machines.tags, machines.scheduling, machines.disks),
+            known_account("serviceAccount.email"),
         ),
     )
 
 
-def _link(call: Call) -> str:
-    return f"https://www.googleapis.com/compute/v1/{call.id}"
-
-
-def _manager(token: str, where: tuple[str, ...], more: tuple[str, ...]) -> ResourceType:
-    return ResourceType(
-        token=token,
-        noun="instance_group_manager",
-        identify=path("instanceGroupManagers"),
-        outputs=outputs(instanceGroup=_instance_group, instanceGroupManagerId=numbered)
-        if "zone" in where
-        else outputs(instanceGroup=_instance_group, instanceGroupManagerId=numbered, distributionPolicyZones=_zones),
-        naming=NAME,
-        where=where,
-        replace_on=("name", "baseInstanceName", "targetSizePolicies[].mode", *more),
-        references=(Reference("versions[].instanceTemplate", TEMPLATES, resolve=_template_link),),
-        refuse=(offered(_group_places),),
-        protected_by={"deletionPolicy": "PREVENT"},
-    )
-
-
-def _template_link(call: Call, text: str) -> str:
-    return bare(call, text).partition("?")[0]
-
-
 _instance = ResourceType(
-    token="gcp:compute/instance:Instance",
+    token=INSTANCE,
     noun="instance",
     identify=path("instances"),
-    outputs=outputs(instanceId=numbered, currentStatus=lambda _: "RUNNING"),
+    outputs=outputs(
+        instanceId=numbered,
+        currentStatus=lambda call: call.text("desiredStatus") or "RUNNING",
+        cpuPlatform=lambda _: "Intel Ice Lake",
+        always={"networkInterfaces": machines.shown_interfaces},
+    ),
     naming=NAME,
-    where=("project", "zone"),
+    where=ZONAL,
     replace_on=(
         *("name", "bootDisk", "confidentialInstanceConfig", "guestAccelerators", "hostname", "params"),
         *("networkInterfaces[].nicType", "networkInterfaces[].queueCount", "networkInterfaces[].networkAttachment"),
-        *("networkPerformanceConfig", "reservationAffinity", "scheduling.preemptible", "scratchDisks"),
-        *("scheduling.provisioningModel", "scheduling.maxRunDuration", "instanceEncryptionKey"),
+        *("networkInterfaces[].vlan", "networkPerformanceConfig", "reservationAffinity", "scheduling.preemptible"),
+        *("scratchDisks", "scheduling.provisioningModel", "scheduling.maxRunDuration", "instanceEncryptionKey"),
+        *("scheduling.terminationTime", "scheduling.onInstanceStopAction", "scheduling.localSsdRecoveryTimeout"),
+        *("metadataStartupScript", "keyRevocationActionType", "workloadIdentityConfig"),
+        "advancedMachineFeatures.enableUefiNetworking",
     ),
+    replace_if={"networkInterfaces": machines.moves},
     references=(
-        Reference("networkInterfaces[].network", (NETWORK,), resolve=bare),
-        Reference("networkInterfaces[].subnetwork", (SUBNETWORK,), resolve=bare),
+        Reference(_NETWORKS, (NETWORK,), resolve=bare),
+        Reference(_SUBNETWORKS, (SUBNETWORK,), resolve=bare),
+        reserved_as("networkInterfaces[].networkIp"),
+        of_disk("bootDisk.source"),
+        of_disk("attachedDisks[].source"),
+        Reference("resourcePolicies", (POLICY,), resolve=bare),
+        Reference(_RESERVATION, (RESERVATION,), holds=False, resolve=lambda _, text: last(text)),
+        by_key(_BOOT_KEY),
+        of_account("serviceAccount.email"),
     ),
-    refuse=(offered(_instance_places),),
+    refuse=(
+        *(offered(_places), labelled, machines.metadata, machines.tags, machines.scheduling, machines.interfaces),
+        *(machines.stopped, free_disks("bootDisk.source", "attachedDisks[].source")),
+        *(known_account("serviceAccount.email"), usable(_BOOT_KEY, COMPUTE_AGENT, KEY_DENIED)),
+    ),
+    refuse_deletion=(_policy,),
     protected_by={"deletionProtection": True},
     says={
         Reason.PROTECTED: Saying(
@@ -110,14 +102,4 @@ _instance = ResourceType(
     },
 )
 
-TYPES = (
-    _instance,
-    _template(TEMPLATE, ("project",)),
-    _template(REGION_TEMPLATE, ("project", "region")),
-    _manager(
-        "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager",
-        ("project", "region"),
-        ("description", "distributionPolicyZones"),
-    ),
-    _manager("gcp:compute/instanceGroupManager:InstanceGroupManager", ("project", "zone"), ()),
-)
+TYPES = (_instance, _template(TEMPLATE, ("project",)), _template(REGION_TEMPLATE, ("project", "region")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from simcloud.rules import Reason, Saying
+from simcloud.rules import Reason, RefusalError, Saying
 
 SAYS: Mapping[Reason, Saying] = {
     Reason.BAD_NAME: Saying(
@@ -70,3 +70,31 @@ SAYS: Mapping[Reason, Saying] = {
         "{verb} {type} again later; what had been done by then is kept",
     ),
 }
+
+PREVENTED: Mapping[Reason, Saying] = {
+    Reason.PROTECTED: Saying(
+        'cannot destroy {noun} without setting deletion_policy="DELETE"',
+        "set {path} to DELETE and update before deleting",
+    )
+}
+"""What terraform-provider-google says where it refuses before it asks the API."""
+
+
+def invalid(path: str, value: str, why: str, way_out: str) -> RefusalError:
+    """The API's refusal of one value. why: a sentence with its full stop."""
+    return RefusalError(
+        f"googleapi: Error 400: Invalid value for field 'resource.{path}': '{value}'. {why}, invalid; {way_out}", path
+    )
+
+
+def conflict(path: str, text: str, way_out: str) -> RefusalError:
+    """The provider's refusal of properties that do not go together."""
+    return RefusalError(f'"{path}": {text}; {way_out}', path)
+
+
+def in_use(what: str, by: str) -> RefusalError:
+    """The API's refusal of what another has already."""
+    return RefusalError(
+        f"googleapi: Error 400: {what} is already being used by '{by}', resourceInUseByAnotherResource; "
+        f"delete {by} first, or choose another"
+    )

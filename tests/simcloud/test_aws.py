@@ -131,7 +131,9 @@ def test_what_is_used_is_not_deleted_before_what_uses_it(api: Any) -> None:
 def test_deletion_protection_is_taken_off_first(api: Any) -> None:
     aws = api("aws")
     subnet = _subnet(aws, _vpc(aws))
-    kept = aws.create(BALANCER, subnets=[subnet.id], name="api", enableDeletionProtection=True)
+    kept = aws.create(
+        BALANCER, subnets=[subnet.id], name="api", loadBalancerType="network", enableDeletionProtection=True
+    )
     with pytest.raises(RefusalError, match="deletion protection is enabled; set enableDeletionProtection to false"):
         aws.delete(kept)
     aws.delete(aws.update(kept, enableDeletionProtection=False))
@@ -144,15 +146,16 @@ def test_a_group_s_machine_must_be_offered_in_the_zones_of_its_subnets(api: Any)
 
     aws = api("aws", offers=Offers(refuse=refuse))
     vpc = _vpc(aws)
-    template = aws.create(TEMPLATE, name="hosts", instanceType="m7i.large")
+    template = aws.create(TEMPLATE, name="hosts", imageId="ami-1", instanceType="m7i.large")
     near = aws.create(SUBNET, vpcId=vpc.id, cidrBlock="10.0.1.0/24", availabilityZone="eu-west-1a")
-    group = aws.create(SCALING, name="near", launchTemplate={"id": template.id}, vpcZoneIdentifiers=[near.id])
+    sizes = {"minSize": 1, "maxSize": 3}
+    group = aws.create(SCALING, name="near", launchTemplate={"id": template.id}, vpcZoneIdentifiers=[near.id], **sizes)
     assert group.outputs["availabilityZones"] == ["eu-west-1a"]
     with pytest.raises(RefusalError, match="Value .eu-west-1z. for parameter.*zones of eu-west-1 are eu-west-1a"):
         aws.create(SUBNET, "z", vpcId=vpc.id, cidrBlock="10.0.2.0/24", availabilityZone="eu-west-1z")
     far = aws.create(SUBNET, "b", vpcId=vpc.id, cidrBlock="10.0.2.0/24", availabilityZone="eu-west-1b")
     with pytest.raises(RefusalError, match=r"eu-west-1 eu-west-1b: \[m7i.large\]; .*offered in eu-west-1a only"):
-        aws.create(SCALING, name="far", launchTemplate={"id": template.id}, vpcZoneIdentifiers=[far.id])
+        aws.create(SCALING, name="far", launchTemplate={"id": template.id}, vpcZoneIdentifiers=[far.id], **sizes)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ def aws_program(type_: str = "m7i.large", tags: dict[str, str] | None = None) ->
     vpc = aws.ec2.Vpc("vpc", cidr_block="10.0.0.0/16")
     subnet = aws.ec2.Subnet("subnet", vpc_id=vpc.id, cidr_block="10.0.1.0/24", availability_zone="eu-west-1a")
     group = aws.ec2.SecurityGroup("hosts", vpc_id=vpc.id)
-    template = aws.ec2.LaunchTemplate("hosts", instance_type=type_, vpc_security_group_ids=[group.id])
+    template = aws.ec2.LaunchTemplate("hosts", image_id="ami-0", instance_type=type_, vpc_security_group_ids=[group.id])
     balancer = aws.lb.LoadBalancer("api", load_balancer_type="network", internal=True, subnets=[subnet.id], tags=tags)
     targets = aws.lb.TargetGroup("api", port=6443, protocol="TCP", vpc_id=vpc.id)
     aws.lb.Listener(
@@ -51,6 +51,7 @@ def gcp_program(range_: str = "10.1.0.0/24", direction: str = "INGRESS") -> None
         direction=direction,
         network=network.self_link,
         allows=[{"protocol": "tcp", "ports": ["6443"]}],
+        source_ranges=["10.0.0.0/8"] if direction == "INGRESS" else None,
     )
     template = gcp.compute.InstanceTemplate(
         "hosts",

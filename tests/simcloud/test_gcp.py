@@ -119,7 +119,8 @@ def test_a_group_s_machine_must_be_offered_where_the_group_is(api: Any) -> None:
         return f"a3-highgpu-8g is not in {place.zone}" if place.machine and place.zone == "europe-west4-b" else None
 
     gcp = api("gcp", offers=Offers(refuse=refuse))
-    template = gcp.create(TEMPLATE, name="gpus", machineType="a3-highgpu-8g")
+    scheduling = {"onHostMaintenance": "TERMINATE"}
+    template = gcp.create(TEMPLATE, name="gpus", machineType="a3-highgpu-8g", scheduling=scheduling)
     versions = [{"instanceTemplate": template.id}]
     gcp.create(MANAGER, name="near", versions=versions, distributionPolicyZones=["europe-west4-a"])
     with pytest.raises(RefusalError, match="machineType': 'a3-highgpu-8g'.*is not in europe-west4-b"):

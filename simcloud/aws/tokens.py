@@ -1,0 +1,36 @@
+"""Pulumi's names of the types that others name."""
+
+from __future__ import annotations
+
+VPC = "aws:ec2/vpc:Vpc"
+SUBNET = "aws:ec2/subnet:Subnet"
+SECURITY_GROUP = "aws:ec2/securityGroup:SecurityGroup"
+ROUTE_TABLE = "aws:ec2/routeTable:RouteTable"
+INTERNET_GATEWAY = "aws:ec2/internetGateway:InternetGateway"
+NAT_GATEWAY = "aws:ec2/natGateway:NatGateway"
+ADDRESS = "aws:ec2/eip:Eip"
+INTERFACE = "aws:ec2/networkInterface:NetworkInterface"
+ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
+VPN_GATEWAY = "aws:ec2/vpnGateway:VpnGateway"
+CUSTOMER_GATEWAY = "aws:ec2/customerGateway:CustomerGateway"
+
+INSTANCE = "aws:ec2/instance:Instance"
+TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
+PLACEMENT = "aws:ec2/placementGroup:PlacementGroup"
+SCALING_GROUP = "aws:autoscaling/group:Group"
+VOLUME = "aws:ebs/volume:Volume"
+
+BALANCER = "aws:lb/loadBalancer:LoadBalancer"
+TARGETS = "aws:lb/targetGroup:TargetGroup"
+LISTENER = "aws:lb/listener:Listener"
+ZONE = "aws:route53/zone:Zone"
+RECORD = "aws:route53/record:Record"
+
+KEY = "aws:kms/key:Key"
+KEY_ALIAS = "aws:kms/alias:Alias"
+ROLE = "aws:iam/role:Role"
+PROFILE = "aws:iam/instanceProfile:InstanceProfile"
+SECRET = "aws:secretsmanager/secret:Secret"
+BUCKET = "aws:s3/bucket:Bucket"
+BUCKET_OBJECT = "aws:s3/bucketObjectv2:BucketObjectv2"
+BUCKET_POLICY = "aws:s3/bucketPolicy:BucketPolicy"
