@@ -16,16 +16,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pulumi import automation as auto
 from pulumi.automation.events import EngineEvent
 
 from cluster.spec import Cluster
+from stacks.protection import RELEASE
 from stacks.turns import BusyError, stale_locks, turn
 
 PROJECT = "menagerie"
 ROOT = Path(__file__).resolve().parent.parent
+_WHOLE_OR_NOT = "metadata=skip"
+"""A run that is killed may leave an empty file of attributes beside a checkpoint, and "failed to load checkpoint: EOF"
+ever after. Checkpoints themselves are renamed into place (gocloud.dev, blob/fileblob)."""
 _PLUGINS = ROOT / "stacks" / "plugins"
 
 OnEvent = Callable[[EngineEvent], None]
@@ -62,19 +66,30 @@ class ClusterStack:
 
     pulumi: path of the CLI. program: declares the cluster's resources when the engine asks.
     state_dir: folder for state and passphrase where the environment names none.
+    settings: the file of the stack's configuration, which the ordinary CLI shares; None keeps it with the state.
     """
 
-    def __init__(self, cluster: Cluster, program: Callable[[], None], pulumi: Path, state_dir: Path) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        program: Callable[[], None],
+        pulumi: Path,
+        state_dir: Path,
+        settings: Path | None = None,
+    ) -> None:
         self._cluster = cluster
         self._state_dir = state_dir
         self._locks = state_dir / "pulumi" / ".pulumi" / "locks"
         _refuse_without_passphrase(cluster)
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._command = auto.PulumiCommand(root=str(_command_root(pulumi, state_dir)), skip_version_check=True)
-        self._environment = _environment(state_dir)
-        backend = os.environ.get("PULUMI_BACKEND_URL") or f"file://{_made(state_dir / 'pulumi')}"
+        self._environment = _environment(state_dir, is_lab=cluster.is_lab)
+        backend = os.environ.get("PULUMI_BACKEND_URL") or f"file://{_made(state_dir / 'pulumi')}?{_WHOLE_OR_NOT}"
+        workspace = _made(state_dir / "workspace")  # by default a temporary folder that nobody removes
+        if settings:
+            _link(workspace / settings.name, settings)
         options = auto.LocalWorkspaceOptions(
-            work_dir=str(_made(state_dir / "workspace")),  # by default a temporary folder that nobody removes
+            work_dir=str(workspace),
             pulumi_command=self._command,
             project_settings=auto.ProjectSettings(
                 name=PROJECT, runtime="python", backend=auto.ProjectBackend(url=backend)
@@ -92,9 +107,9 @@ class ClusterStack:
             result = self._guarded(lambda: self._stack.up(refresh=True, on_event=on_event, show_secrets=False))
         return _summary(result.summary), _values(result.outputs)
 
-    def preview(self, on_event: OnEvent | None = None) -> Summary:
-        """What `up` would do. Changes nothing."""
-        result = self._guarded(lambda: self._stack.preview(refresh=True, on_event=on_event))
+    def preview(self, on_event: OnEvent | None = None, *, refresh: bool = True) -> Summary:
+        """What `up` would do. Changes nothing. refresh: look first at how the world is."""
+        result = self._guarded(lambda: self._stack.preview(refresh=refresh, on_event=on_event))
         return Summary({str(getattr(op, "value", op)): n for op, n in result.change_summary.items()}, 0.0)
 
     def destroy(self, on_event: OnEvent | None = None) -> Summary:
@@ -104,9 +119,36 @@ class ClusterStack:
             self._guarded(lambda: self._stack.workspace.remove_stack(self._cluster.name))
         return _summary(result.summary)
 
+    def let_go(self, on_event: OnEvent | None = None) -> Summary:
+        """Take protection off what exists, in the state and in the cloud (`stacks.protection`). Makes nothing new."""
+        existing = [resource["urn"] for resource in self.deployment().get("resources", ())]
+        with self._turn():
+            self._guarded(lambda: self._stack.set_config(RELEASE, auto.ConfigValue("true")))
+            try:
+                result = self._guarded(lambda: self._stack.up(target=existing, on_event=on_event, show_secrets=False))
+            finally:
+                self._guarded(lambda: self._stack.remove_config(RELEASE))
+        return _summary(result.summary)
+
+    def protected(self) -> list[str]:
+        """URNs of what the engine would refuse to delete."""
+        return [resource["urn"] for resource in self.deployment().get("resources", ()) if resource.get("protect")]
+
+    def set_secret(self, name: str, value: str) -> None:
+        """Keep a secret that the program asks for in the stack's configuration, encrypted."""
+        self._guarded(lambda: self._stack.set_config(f"{PROJECT}:{name}", auto.ConfigValue(value, secret=True)))
+
+    def configure(self, provider: str, key: str, value: str) -> None:
+        """Tell a cloud's provider what its environment tells it otherwise."""
+        self._guarded(lambda: self._stack.set_config(f"{provider}:{key}", auto.ConfigValue(value)))
+
     def outputs(self) -> dict[str, object]:
         """Stack outputs in clear, {} before the first `up`."""
         return _values(self._guarded(self._stack.outputs))
+
+    def deployment(self) -> dict[str, Any]:
+        """What the engine knows of the stack. Secrets stay encrypted."""
+        return self._guarded(lambda: self._edited(lambda _: False))
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -127,20 +169,27 @@ class ClusterStack:
         """Drop the records of creates that were under way: those of the lab may be repeated.
 
         A cloud may have made something that the record alone still tells of; there it is kept, and the engine warns.
+        """
+        self._edited(lambda deployment: bool(deployment.pop("pending_operations", None)))
+
+    def _edited(self, change: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The stack's deployment, after `change` has had it; kept in the state where that says so.
+
         By the CLI, because the Automation API exports secrets in clear, and imports them by way of a
         temporary file that outlives a failure.
         """
         with tempfile.NamedTemporaryFile("w+", dir=self._state_dir, suffix=".json") as file:
             where = ["--stack", self._cluster.name, "--file", file.name]
             self._command.run(["stack", "export", *where], self._stack.workspace.work_dir, self._environment)
-            state = json.load(file)
-            if not state["deployment"].pop("pending_operations", None):
-                return
-            file.seek(0)
-            file.truncate()
-            json.dump(state, file)
-            file.flush()
-            self._command.run(["stack", "import", *where], self._stack.workspace.work_dir, self._environment)
+            state: dict[str, Any] = json.load(file)
+            deployment: dict[str, Any] = state["deployment"]
+            if change(deployment):
+                file.seek(0)
+                file.truncate()
+                json.dump(state, file)
+                file.flush()
+                self._command.run(["stack", "import", *where], self._stack.workspace.work_dir, self._environment)
+            return deployment
 
     def _guarded(self, run: Callable[[], _T]) -> _T:
         try:
@@ -156,18 +205,19 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def _environment(state_dir: Path) -> dict[str, str]:
+def _environment(state_dir: Path, *, is_lab: bool) -> dict[str, str]:
     paths = [str(_PLUGINS), os.environ.get("PATH", "")]
     python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     environment = {
         "PATH": os.pathsep.join(filter(None, paths)),
         "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
         "MENAGERIE_PYTHON": sys.executable,
-        # No request for newer versions, and no plugin that is not already here.
         "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_HOME": str(_made(state_dir / "pulumi-home")),
     }
+    if is_lab or "PULUMI_DEBUG_PROVIDERS" in os.environ:
+        # All plugins are here. A cloud's own provider is fetched by the engine the first time.
+        environment["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] = "true"
     if not _passphrase_is_given():
         environment["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(_lab_passphrase(state_dir))
     return environment
@@ -176,10 +226,14 @@ def _environment(state_dir: Path) -> dict[str, str]:
 def _command_root(pulumi: Path, state_dir: Path) -> Path:
     """A folder with ``bin/pulumi``, the layout that the Automation API looks for."""
     link = _made(state_dir / "pulumi-cli" / "bin") / "pulumi"
-    if not link.is_symlink() or link.readlink() != pulumi:
-        link.unlink(missing_ok=True)
-        link.symlink_to(pulumi)
+    _link(link, pulumi)
     return link.parent.parent
+
+
+def _link(link: Path, target: Path) -> None:
+    if not link.is_symlink() or link.readlink() != target:
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
 
 
 def _passphrase_is_given() -> bool:

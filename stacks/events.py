@@ -1,10 +1,12 @@
-"""The engine's events in words, for a progress display."""
+"""The engine's events: in words for a progress display, and as data for a plan."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from pulumi.automation.events import EngineEvent
+from pulumi.automation.events import EngineEvent, StepEventMetadata
 
 _WORDS = {
     "create": "creating",
@@ -31,3 +33,61 @@ def describe(report: Callable[[str], None]) -> Callable[[EngineEvent], None]:
             report(f"{word} {name} ({done} done)")
 
     return on_event
+
+
+def told(*listeners: Callable[[EngineEvent], None]) -> Callable[[EngineEvent], None]:
+    """One listener that tells several."""
+
+    def on_event(event: EngineEvent) -> None:
+        for listener in listeners:
+            listener(event)
+
+    return on_event
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A resource that the engine begins to work on, or in a preview would.
+
+    operation: the engine's word. parent: URN, "" for none. before, after: inputs, None where there is none yet or no
+    longer; the engine puts what looks like a value of its own in the place of a secret. forcing: properties that can't
+    change but with the whole resource. changed: all that differ.
+    """
+
+    operation: str
+    urn: str
+    type: str
+    parent: str
+    protected: bool
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    forcing: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+
+
+def begun(report: Callable[[Begun], None]) -> Callable[[EngineEvent], None]:
+    """A listener that gives `report` each resource as the engine comes to it."""
+
+    def on_event(event: EngineEvent) -> None:
+        if started := event.resource_pre_event:
+            report(_begun(started.metadata))
+
+    return on_event
+
+
+def _begun(metadata: StepEventMetadata) -> Begun:
+    old, new = metadata.old, metadata.new
+    detailed = {path: diff.diff_kind.value for path, diff in (metadata.detailed_diff or {}).items()}
+    forcing = [path for path, kind in detailed.items() if kind.endswith("-replace")] or metadata.keys or []
+    known = new or old
+    return Begun(
+        operation=str(metadata.op.value),
+        urn=metadata.urn,
+        type=metadata.type,
+        parent=(known.parent if known else None) or "",
+        protected=bool((old and old.protect) or (new and new.protect)),
+        before=old.inputs if old else None,
+        after=new.inputs if new else None,
+        forcing=tuple(sorted(forcing)),
+        changed=tuple(sorted(detailed or metadata.diffs or ())),
+    )

@@ -18,6 +18,7 @@ from network.addresses import ROLES, AddressPlan
 from stacks import certificates
 from stacks.certificates import Request
 from stacks.pki_resources import Authority, Certificate, Secret
+from stacks.protection import is_protected
 
 Values = dict[str, pulumi.Output[str]]
 """Secret name -> value."""
@@ -32,7 +33,7 @@ class Pki(pulumi.ComponentResource):
     def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
         super().__init__("menagerie:index:Pki", f"{cluster.name}-pki")
         # Losing an authority means joining every host anew.
-        kept = pulumi.ResourceOptions(parent=self, protect=not cluster.is_lab)
+        kept = pulumi.ResourceOptions(parent=self, protect=is_protected() and not cluster.is_lab)
         child = pulumi.ResourceOptions(parent=self)
         self.kubernetes = Authority("kubernetes-ca", "kubernetes", kept)
         self.front_proxy = Authority("front-proxy-ca", "front-proxy", kept)
@@ -91,6 +92,10 @@ class Pki(pulumi.ComponentResource):
             own[f"{name}-{kind}.crt"] = certificate.certificate
             own[f"{name}-{kind}.key"] = certificate.private_key
         return own | self._etcd_authorities()
+
+    def for_worker(self) -> Values:
+        """What workers in the region may read: whom to trust when they join."""
+        return {"kubernetes-ca.crt": self.kubernetes.certificate}
 
     def _etcd_authorities(self) -> Values:
         return {f"etcd-{role}-ca.crt": authority.certificate for role, authority in self.etcd.items()}

@@ -14,10 +14,11 @@ from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.members import members
 from network import addresses
 from network.addresses import ROLES, AddressPlan, HostAddress
+from stacks.lean import without_former_types
 from stacks.pki import Pki
 from stacks.provider import Provider
 
-CLOUDS = frozenset({Cloud.LAB})
+CLOUDS = frozenset(Cloud)
 """Clouds that have a provider."""
 
 _ROOT = Path(__file__).resolve().parent.parent
@@ -37,14 +38,17 @@ def main() -> None:
 
 def declare(cluster: Cluster) -> None:
     """Declare every resource of `cluster` and export ``outputs`` (see `ClusterOutputs`)."""
+    without_former_types()
     plan = addresses.plan(cluster)
     pki = Pki(cluster, plan)
     provider = provider_of(cluster, plan)
     provider.network()
+    provider.storage()
     provider.secrets(pki)
     provider.etcd()
     provider.control_plane()
     provider.workers()
+    provider.sites()
     _export(cluster, plan, pki, provider)
 
 
@@ -55,6 +59,18 @@ def provider_of(cluster: Cluster, plan: AddressPlan) -> Provider:
         from stacks.lab.provider import LabProvider
 
         return LabProvider(cluster, plan)
+    if cloud is Cloud.AWS:
+        from stacks.aws.provider import AwsProvider
+
+        return AwsProvider(cluster, plan)
+    if cloud is Cloud.AZURE:
+        from stacks.azure.provider import AzureProvider
+
+        return AzureProvider(cluster, plan)
+    if cloud is Cloud.GCP:
+        from stacks.gcp.provider import GcpProvider
+
+        return GcpProvider(cluster, plan)
     raise NotImplementedError(f"control_plane.cloud {cloud.value} has no stack yet; lab is the only one")
 
 
@@ -89,6 +105,7 @@ def _outputs(
     return ClusterOutputs(
         cluster=cluster.name,
         endpoint=f"{plan.endpoint}:{API_PORT}",
+        balancers=tuple(str(address) for address in plan.balancers),
         konnectivity=f"{plan.endpoint}:{KONNECTIVITY_PORT}",
         ca_pem=certificates["kubernetes"],
         api_servers=_hosts(plan.api_servers),

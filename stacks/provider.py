@@ -16,6 +16,9 @@ class Provider(Protocol):
     def network(self) -> None:
         """Networks, routes and firewalls, up to where hosts can be plugged in."""
 
+    def storage(self) -> None:
+        """Keys that encrypt what is kept, and places for backups, logs and artefacts."""
+
     def secrets(self, pki: Pki) -> None:
         """A store from which each host may read its own secrets and its own payload, and nobody else's.
 
@@ -31,6 +34,9 @@ class Provider(Protocol):
 
     def workers(self) -> None:
         """Workers in the region, and machines of sites that the provider itself makes."""
+
+    def sites(self) -> None:
+        """The region's end of the tunnels to sites that have a `vpn`."""
 
     def artefacts(self) -> ArtefactSource:
         """Where hosts download programs and images."""

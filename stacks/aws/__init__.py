@@ -1,4 +1,1 @@
-"""The control plane of a cluster on AWS.
-
-Not whole yet: `stacks.program` does not offer it. Nothing here has met a real account.
-"""
+"""A cluster on AWS; docs/aws.md. Nothing here has met a real account."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pulumi
 import pulumi_aws as aws
 
 from cluster.spec import Cluster
+from cluster.subnets import zone_subnets
 from flows.flow import Role
+from stacks.aws import policies
 from stacks.aws.network import Network
 from stacks.aws.security import SecurityGroups
 from stacks.aws.tags import tags
@@ -40,7 +40,7 @@ class Endpoints(pulumi.ComponentResource):
         )
 
     def _secrets(self, network: Network, group: aws.ec2.SecurityGroup) -> None:
-        account = aws.get_caller_identity_output(opts=pulumi.InvokeOptions(parent=self)).account_id
+        account = aws.get_caller_identity_output(opts=pulumi.InvokeOutputOptions(parent=self)).account_id
         aws.ec2.VpcEndpoint(
             f"{self._cluster.name}-secrets",
             vpc_id=network.vpc.id,
@@ -48,8 +48,15 @@ class Endpoints(pulumi.ComponentResource):
             vpc_endpoint_type="Interface",
             private_dns_enabled=True,
             subnet_ids=[zone.api_servers.id for zone in network.zones.values()],
+            # AWS would take the first free one, which is the load balancer's.
+            subnet_configurations=[
+                aws.ec2.VpcEndpointSubnetConfigurationArgs(
+                    subnet_id=network.zones[subnets.zone].api_servers.id, ipv4=str(subnets.balancer + 1)
+                )
+                for subnets in zone_subnets(self._cluster.spec)
+            ],
             security_group_ids=[group.id],
-            policy=account.apply(_own_secrets),
+            policy=account.apply(self._own_secrets),
             tags=tags(self._cluster, "secrets"),
             opts=self._own,
         )
@@ -57,14 +64,17 @@ class Endpoints(pulumi.ComponentResource):
     def _service(self, name: str) -> str:
         return f"com.amazonaws.{self._cluster.spec.control_plane.region}.{name}"
 
-
-def _own_secrets(account: str) -> str:
-    """A policy for secrets of this account alone, and for who belongs to it."""
-    statement = {
-        "Effect": "Allow",
-        "Principal": "*",
-        "Action": "secretsmanager:GetSecretValue",
-        "Resource": "*",
-        "Condition": {"StringEquals": {"aws:PrincipalAccount": account, "aws:ResourceAccount": account}},
-    }
-    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    def _own_secrets(self, account: str) -> str:
+        """A policy for secrets of this account alone, and for who belongs to it."""
+        actions = ["secretsmanager:GetSecretValue"]
+        if self._cluster.spec.cloud_workers:
+            actions.append("secretsmanager:PutSecretValue")
+        own = {"aws:PrincipalAccount": account, "aws:ResourceAccount": account}
+        statement = {
+            "Effect": "Allow",
+            "Principal": "*",
+            "Action": actions,
+            "Resource": "*",
+            "Condition": {"StringEquals": own},
+        }
+        return policies.document(statement)

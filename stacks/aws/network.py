@@ -9,7 +9,7 @@ import pulumi
 import pulumi_aws as aws
 
 from cluster.spec import Cluster
-from network.subnets import ZoneSubnets, zone_subnets
+from cluster.subnets import ZoneSubnets, zone_subnets
 from stacks.aws.tags import tags
 
 ANYWHERE = "0.0.0.0/0"
@@ -26,24 +26,19 @@ class Zone:
 
 
 class Network(pulumi.ComponentResource):
-    """A VPC over `network.nodes`. Only the NAT gateways, one a zone, have public addresses.
-
-    flow_logs: ARN of a bucket that takes records of every connection; none without one.
-    """
+    """A VPC over `network.nodes`. Only the NAT gateways, one a zone, have public addresses."""
 
     zones: dict[str, Zone]
     """Name of the zone, as in the spec -> what is in it."""
 
-    def __init__(self, cluster: Cluster, opts: pulumi.ResourceOptions, flow_logs: str | None = None) -> None:
+    def __init__(self, cluster: Cluster, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:aws:Network", f"{cluster.name}-network", None, opts)
         self._cluster = cluster
         self._own = pulumi.ResourceOptions(parent=self)
         self.vpc = self._vpc()
         self._close_default_group()
         self._outward = self._internet()
-        self.zones = {subnets.zone: self._zone(subnets) for subnets in zone_subnets(cluster)}
-        if flow_logs:
-            self._log_flows(flow_logs)
+        self.zones = {subnets.zone: self._zone(subnets) for subnets in zone_subnets(cluster.spec)}
         self.register_outputs({})
 
     def _vpc(self) -> aws.ec2.Vpc:
@@ -114,14 +109,3 @@ class Network(pulumi.ComponentResource):
         )
         aws.ec2.RouteTableAssociation(name, subnet_id=subnet.id, route_table_id=routes.id, opts=self._own)
         return subnet
-
-    def _log_flows(self, bucket: str) -> None:
-        aws.ec2.FlowLog(
-            f"{self._cluster.name}-flows",
-            vpc_id=self.vpc.id,
-            traffic_type="ALL",
-            log_destination_type="s3",
-            log_destination=bucket,
-            tags=tags(self._cluster, "flow-log"),
-            opts=self._own,
-        )

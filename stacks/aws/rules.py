@@ -2,8 +2,7 @@
 
 Where AWS differs from what the table takes for granted:
 
-- A group names peers by group or by range, never its own hosts' addresses. A flow into pods, whose packets travel
-  unwrapped, so lets workers reach all of each other.
+- A group names peers by group or by range, never its own hosts' addresses.
 - Two rules of a group that differ in nothing but their description are refused as duplicates, so flows that come to
   the same rule share one.
 - Traffic to the VPC's resolver, time server and metadata service passes no group.
@@ -11,7 +10,7 @@ Where AWS differs from what the table takes for granted:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import AddressValueError, IPv4Address, IPv4Network, collapse_addresses
@@ -76,16 +75,13 @@ def rules(table: Table, ranges: Mapping[Role, tuple[IPv4Network, ...]]) -> dict[
     return {rule: " ".join(sentences) for rule, sentences in whys.items()}
 
 
-def ranges_of(
-    cluster: Cluster, source: ArtefactSource, operators: Iterable[IPv4Network]
-) -> dict[Role, tuple[IPv4Network, ...]]:
-    """The addresses of roles that have no group. source: where hosts download. operators: where operators sit."""
+def ranges_of(cluster: Cluster, source: ArtefactSource) -> dict[Role, tuple[IPv4Network, ...]]:
+    """The addresses of roles that have no group. source: where hosts download."""
     sites = {pool.site for pool in cluster.spec.pools.values() if pool.site}
     racks = [rack for site in sorted(sites) for rack in cluster.spec.sites[site].racks.values()]
     return {
-        Role.OPERATOR: tuple(operators),
+        Role.OPERATOR: cluster.spec.control_plane.operators,
         Role.WORKER_AT_SITE: tuple(collapse_addresses(racks)),
-        Role.POD: (cluster.spec.network.pods,),
         Role.ARTEFACT_MIRROR: _range(source.mirror),
         Role.REGISTRY: _range(source.registry),
     }
@@ -102,15 +98,13 @@ def _range(address: str | None) -> tuple[IPv4Network, ...]:
 
 def _of_flow(flow: Flow, ranges: Mapping[Role, tuple[IPv4Network, ...]], grouped: tuple[Role, ...]) -> Iterator[Rule]:
     ends = {flow.source, flow.destination}
-    # Native routes end at the subnet, and no site is in one.
-    if not UNFILTERED.isdisjoint(ends) or ends == {Role.WORKER_AT_SITE, Role.POD}:
+    if not UNFILTERED.isdisjoint(ends):
         return
     for own, other, direction in (
         (flow.destination, flow.source, Direction.IN),
         (flow.source, flow.destination, Direction.OUT),
     ):
-        group = Role.WORKER_IN_REGION if own is Role.POD else own
-        if group in grouped:
+        if own in grouped:
             peers: tuple[Peer, ...] = (other,) if other in grouped else ranges[other]
             ports = flow.ports or (None,)
-            yield from (Rule(group, direction, peer, flow.protocol, port) for peer in peers for port in ports)
+            yield from (Rule(own, direction, peer, flow.protocol, port) for peer in peers for port in ports)

@@ -2,81 +2,68 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
 
+from cluster.files import JOIN_TOKEN
 from cluster.spec import Cluster
-from network.addresses import AddressPlan
-from stacks import payloads
+from etcd.members import settings
+from network.addresses import ROLES, AddressPlan
+from stacks.aws import policies
 from stacks.aws.network import Network
+from stacks.aws.storage import Storage
 from stacks.aws.store import AwsStore
-from stacks.aws.tags import tags
-from stacks.pki import Pki
-from userdata import Payload
+from stacks.aws.tags import named, tags
+from stacks.payloads import API_SERVERS, WORKERS
 
-API_SERVERS = "api-servers"
-"""The one identity of all API servers, which are made from one template."""
-
-Readers = Mapping[str, Mapping[str, pulumi.Input[str]]]
-"""`API_SERVERS` or the name of an etcd host -> what it may read, by name."""
-
-_HOSTS_OF_AWS = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
-_VERSION = "2012-10-17"
+Stored = Mapping[str, Mapping[str, pulumi.Input[str]]]
+"""Reader -> name -> value; see `stacks.payloads.stored`."""
 
 
 class Secrets(pulumi.ComponentResource):
-    """Every secret and payload once, under a key of the cluster's own; for each host a profile that reads its own.
+    """Every value once, under the cluster's key; for each reader a profile that reads its own.
 
-    readers: see `readable`.
+    The join token's value is no business of the stack's: API servers write it, workers read it.
     """
 
-    key: aws.kms.Key
     profiles: dict[str, aws.iam.InstanceProfile]
-    """`API_SERVERS` or the name of an etcd host -> what its instances carry."""
+    """Reader -> what its instances carry."""
 
     def __init__(
         self,
         cluster: Cluster,
+        plan: AddressPlan,
         network: Network,
-        readers: Readers,
+        storage: Storage,
+        stored: Stored,
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__("menagerie:aws:Secrets", f"{cluster.name}-secrets", None, opts)
         self._cluster = cluster
         self._network = network
+        self._storage = storage
         self._own = pulumi.ResourceOptions(parent=self)
-        self.key = self._key()
-        values = {name: value for own in readers.values() for name, value in own.items()}
-        stored = {name: self._stored(name, value) for name, value in values.items()}
-        self.profiles = {
-            reader: self._profile(reader, [stored[name] for name in own]) for reader, own in readers.items()
-        }
+        self._token = self._secret(JOIN_TOKEN) if WORKERS in stored else None
+        self._keep_backups = with_backups(cluster, plan)
+        self.profiles = {reader: self._profile(reader, values) for reader, values in stored.items()}
         self.register_outputs({})
 
-    def _key(self) -> aws.kms.Key:
-        """Without it no host boots; AWS deletes keys 7 to 30 days after it was asked to."""
-        return aws.kms.Key(
-            f"{self._cluster.name}-secrets",
-            description=f"{self._cluster.name}: secrets of its hosts",
-            enable_key_rotation=True,
-            deletion_window_in_days=30,
-            tags=tags(self._cluster, "secrets-key"),
-            opts=pulumi.ResourceOptions(parent=self, protect=True),
-        )
-
-    def _stored(self, name: str, value: pulumi.Input[str]) -> aws.secretsmanager.Secret:
-        secret = aws.secretsmanager.Secret(
+    def _secret(self, name: str) -> aws.secretsmanager.Secret:
+        return aws.secretsmanager.Secret(
             f"{self._cluster.name}-{name}",
-            name=AwsStore(self._cluster.name).stored_name(name),
-            kms_key_id=self.key.arn,
+            name=AwsStore(self._cluster.name, "").stored_name(name),
+            kms_key_id=self._storage.key.arn,
             # The stack's state holds what this is a copy of; a name that waits for its deletion cannot be used again.
             recovery_window_in_days=0,
             tags=tags(self._cluster, "secret", name),
             opts=self._own,
         )
+
+    def _stored(self, name: str, value: pulumi.Input[str]) -> aws.secretsmanager.Secret:
+        secret = self._secret(name)
         aws.secretsmanager.SecretVersion(
             f"{self._cluster.name}-{name}",
             secret_id=secret.id,
@@ -85,44 +72,35 @@ class Secrets(pulumi.ComponentResource):
         )
         return secret
 
-    def _profile(self, reader: str, own: list[aws.secretsmanager.Secret]) -> aws.iam.InstanceProfile:
-        name, tagged = f"{self._cluster.name}-{reader}", tags(self._cluster, reader)
-        role = aws.iam.Role(name, assume_role_policy=_policy(_HOSTS_OF_AWS), tags=tagged, opts=self._own)
-        arns = pulumi.Output.all(*[secret.arn for secret in own])
-        region = self._cluster.spec.control_plane.region
-        policy = pulumi.Output.all(arns=arns, key=self.key.arn, vpc=self._network.vpc.id).apply(
-            lambda known: may_read(known["arns"], known["key"], known["vpc"], region)
-        )
-        aws.iam.RolePolicy(name, role=role.id, policy=policy, opts=self._own)
-        return aws.iam.InstanceProfile(name, role=role.id, tags=tagged, opts=self._own)
+    def _profile(self, reader: str, values: Mapping[str, pulumi.Input[str]]) -> aws.iam.InstanceProfile:
+        name, tagged = named(self._cluster, reader, "role"), tags(self._cluster, reader)
+        readable = [self._stored(each, value).arn for each, value in values.items()]
+        if reader == WORKERS and self._token:
+            readable.append(self._token.arn)
+        role = aws.iam.Role(name, assume_role_policy=policies.TRUST_OF_HOSTS, tags=tagged, opts=self._own)
+        aws.iam.RolePolicy(name, role=role.id, policy=self._policy(reader, readable), opts=self._own)
+        return aws.iam.InstanceProfile(name, role=role.name, tags=tagged, opts=self._own)
+
+    def _policy(self, reader: str, readable: Sequence[pulumi.Output[str]]) -> pulumi.Output[str]:
+        writes_token = reader == API_SERVERS and self._token
+        return pulumi.Output.all(
+            readable=pulumi.Output.all(*readable),
+            key=self._storage.key.arn,
+            vpc=self._network.vpc.id,
+            token=self._token.arn if writes_token and self._token else None,
+            backups=self._storage.backups.arn if reader in self._keep_backups else None,
+        ).apply(self._document)
+
+    def _document(self, known: Mapping[str, Any]) -> str:
+        own = (known["key"], known["vpc"], self._cluster.spec.control_plane.region)
+        statements = policies.read_secrets(known["readable"], *own)
+        if known["token"]:
+            statements += policies.write_secret(known["token"], *own)
+        if known["backups"]:
+            statements += policies.write_backups(f"{known['backups']}/backups/{self._cluster.name}", *own)
+        return policies.document(*statements)
 
 
-def readable(cluster: Cluster, plan: AddressPlan, pki: Pki, by_host: Mapping[str, Payload]) -> Readers:
-    """What each identity may read, where all API servers have one."""
-    api_servers = {host.name for host in plan.api_servers}
-    own = payloads.readable(cluster, plan, pki, by_host)
-    return {API_SERVERS if host in api_servers else host: values for host, values in own.items()}
-
-
-def may_read(arns: list[str], key: str, vpc: str, region: str) -> str:
-    """A policy: these secrets and no others, and only from inside the VPC.
-
-    Decryption is asked for by Secrets Manager, in the host's name and not from the VPC.
-    """
-    read = {
-        "Effect": "Allow",
-        "Action": "secretsmanager:GetSecretValue",
-        "Resource": sorted(arns),
-        "Condition": {"StringEquals": {"aws:SourceVpc": vpc}},
-    }
-    decrypt = {
-        "Effect": "Allow",
-        "Action": "kms:Decrypt",
-        "Resource": key,
-        "Condition": {"StringEquals": {"kms:ViaService": f"secretsmanager.{region}.amazonaws.com"}},
-    }
-    return _policy(read, decrypt)
-
-
-def _policy(*statements: Mapping[str, object]) -> str:
-    return json.dumps({"Version": _VERSION, "Statement": statements})
+def with_backups(cluster: Cluster, plan: AddressPlan) -> frozenset[str]:
+    """Hosts of an etcd that has backups."""
+    return frozenset(host.name for role in ROLES if settings(cluster, role).backup for host in plan.etcd[role])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from ipaddress import IPv4Network
 
 import pulumi
@@ -22,7 +21,7 @@ _EVERY_PROTOCOL = "-1"
 class SecurityGroups(pulumi.ComponentResource):
     """A group for each role that has hosts or endpoints in the VPC, and a rule for each flow at either end.
 
-    source: where hosts download. operators: ranges that operators reach the VPC from; none is let in without them.
+    source: where hosts download.
     """
 
     of: dict[Role, aws.ec2.SecurityGroup]
@@ -32,7 +31,6 @@ class SecurityGroups(pulumi.ComponentResource):
         cluster: Cluster,
         network: Network,
         source: ArtefactSource,
-        operators: Iterable[IPv4Network],
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__("menagerie:aws:SecurityGroups", f"{cluster.name}-security-groups", None, opts)
@@ -40,7 +38,7 @@ class SecurityGroups(pulumi.ComponentResource):
         self._own = pulumi.ResourceOptions(parent=self)
         table = flows(cluster, source)
         self.of = {role: self._group(role, network) for role in groups(table)}
-        for rule, why in rules(table, ranges_of(cluster, source, operators)).items():
+        for rule, why in rules(table, ranges_of(cluster, source)).items():
             self._rule(rule, why)
         self.register_outputs({})
 

@@ -1,0 +1,1 @@
+"""A cluster on Azure. Nothing here has met a real subscription."""

@@ -1,0 +1,1 @@
+"""A cluster on Google Cloud. Nothing here has met a real project."""

@@ -10,10 +10,14 @@ URL = "STORE_URL"
 values: dict[str, str] = {}
 refusals: list[str] = []
 store = http.client.HTTPConnection(URL.partition("//")[2], timeout=5)
-for name in sys.argv[1:]:
+names = sys.argv[1:]
+written = None
+if names[:1] == ["--put"]:
+    names, written = names[1:2], sys.stdin.read().encode()
+for name in names:
     path = "/v1/secrets/" + urllib.parse.quote(name, safe="")
     try:
-        store.request("GET", path)
+        store.request("GET" if written is None else "PUT", path, written)
         answer = store.getresponse()
         body = answer.read()
         if answer.status >= 500:
@@ -27,4 +31,5 @@ for name in sys.argv[1:]:
         refusals.append(f"{URL}{path}: HTTP {answer.status} {answer.reason}")
 if refusals:
     sys.exit("\n".join(refusals))
-json.dump(values, sys.stdout)
+if written is None:
+    json.dump(values, sys.stdout)

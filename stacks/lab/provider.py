@@ -19,7 +19,7 @@ from network.addresses import ROLES, AddressPlan, HostAddress
 from stacks.lab.dynamic import DataCentre, Host, LoadBalancer, SecretStore, Volume
 from stacks.lab.ssh import SshKey
 from stacks.lab.store import LabStore
-from stacks.payloads import payloads, readable
+from stacks.payloads import payloads, readable, reader
 from stacks.pki import Pki
 from userdata import Payload, render
 
@@ -35,6 +35,9 @@ class LabProvider:
 
     def network(self) -> None:
         self._datacentre = DataCentre("datacentre", self._lab, pulumi.ResourceOptions())
+
+    def storage(self) -> None:
+        """A lab keeps its snapshots where its machine keeps its state."""
 
     def secrets(self, pki: Pki) -> None:
         self._pki = pki
@@ -55,7 +58,7 @@ class LabProvider:
         for host in self._plan.api_servers:
             self._cloud_host(host, {})
         spec = BalancerSpec(
-            str(self._plan.endpoint),
+            self._plan.endpoint,
             {host.name: str(host.address) for host in self._plan.api_servers},
             ca_pem="",
             health_path=probe_path(),
@@ -74,11 +77,14 @@ class LabProvider:
             own = {"authorized_keys": [self._ssh.public_key], "host_key": key.private_key}
             Host(spec, self._lab.image, self._on(self._datacentre), **own)
 
+    def sites(self) -> None:
+        """The racks of a lab's site are on the same router as its region."""
+
     def artefacts(self) -> ArtefactSource:
         return ArtefactSource(plan.MIRROR_URL, self._prepared.mirror.sha256, plan.REGISTRY)
 
     def facts(self) -> pulumi.Output[dict[str, str]]:
-        status = balancer.status_url(str(self._plan.endpoint))
+        status = balancer.status_url(self._plan.endpoint)
         keys = {f"ssh_host_key/{name}": key.public_key for name, key in self._host_keys.items()}
         found: pulumi.Output[dict[str, str]] = pulumi.Output.all(
             load_balancer_status=status, ssh_private_key=self._ssh.private_key, **keys
@@ -86,7 +92,8 @@ class LabProvider:
         return found
 
     def _cloud_host(self, host: HostAddress, disks: dict[str, Volume]) -> None:
-        user_data = render(self._payloads[host.name], LabStore(plan.STORE_URL), host.name)
+        payload = self._payloads[reader(self._plan, host.name)]
+        user_data = render(payload, LabStore(plan.STORE_URL), host.name)
         volumes = {mount: volume.pulumi_resource_name for mount, volume in disks.items()}
         spec = HostSpec(host.name, "cloud", plan.CLOUD, str(host.address), user_data, volumes)
         Host(spec, self._lab.image, self._on(self._store, *disks.values()))
@@ -101,4 +108,4 @@ def store_policy(
 ) -> dict[str, dict[str, pulumi.Input[str]]]:
     """Host address -> what that host may read, by name."""
     own = readable(cluster, plan, pki, payloads)
-    return {str(host.address): own[host.name] for host in plan.hosts()}
+    return {str(host.address): own[reader(plan, host.name)] for host in plan.hosts()}

@@ -13,8 +13,9 @@ import pytest
 from cluster.load import load_cluster
 from cluster.spec import Cluster
 from network import addresses
-from stacks import pki
+from stacks import pki, pki_resources
 from stacks.automation import ClusterStack, StackError
+from stacks.protection import is_protected
 from tools import build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,6 +56,14 @@ def test_a_second_up_finds_every_key_as_it_was(
     second, after = stack(_keys(cluster)).up()
     assert set(second.changes) == {"same"}
     assert stack(_keys(cluster)).outputs() == after == before
+
+
+def test_beside_a_checkpoint_lies_no_file_that_a_killed_run_could_leave_empty(
+    stack: Callable[[Callable[[], None]], ClusterStack], tmp_path: Path
+) -> None:
+    stack(lambda: pulumi.export("a", "b")).up()
+    assert list(tmp_path.rglob("stacks/**/lab.json"))
+    assert list(tmp_path.rglob("*.attrs")) == []
 
 
 def test_keys_are_ciphertext_in_the_state(
@@ -107,3 +116,38 @@ def test_what_a_program_refuses_is_told_without_the_engine_s_own_words(
 
     with pytest.raises(StackError, match="use a /24 or larger"):
         stack(program).up()
+
+
+def test_a_secret_of_the_configuration_lies_encrypted_in_the_file_that_the_ordinary_cli_reads(
+    cluster: Cluster, engine: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "Pulumi.lab.yaml"
+    read: list[str] = []
+
+    def program() -> None:
+        pulumi.Config().require_secret("vpn-sjc1-a").apply(read.append)
+
+    stack = ClusterStack(cluster, program, engine, tmp_path / "state", file)
+    stack.set_secret("vpn-sjc1-a", "not-to-be-seen")
+    stack.preview()
+    assert read == ["not-to-be-seen"]
+    assert "menagerie:vpn-sjc1-a" in file.read_text()
+    assert "not-to-be-seen" not in file.read_text()
+
+
+def test_protection_is_let_go_without_making_anything_new(cluster: Cluster, engine: Path, tmp_path: Path) -> None:
+    names = ["kept"]
+
+    def program() -> None:
+        for name in names:
+            pki_resources.Secret(name, "hex", pulumi.ResourceOptions(protect=is_protected()))
+
+    stack = ClusterStack(cluster, program, engine, tmp_path)
+    stack.up()
+    assert [urn.rpartition("::")[2] for urn in stack.protected()] == ["kept"]
+    names.append("new")
+    stack.let_go()
+    assert stack.protected() == []
+    assert [r["urn"].rpartition("::")[2] for r in stack.deployment()["resources"]].count("new") == 0
+    stack.up()
+    assert [urn.rpartition("::")[2] for urn in stack.protected()] == ["kept", "new"]

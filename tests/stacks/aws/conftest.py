@@ -1,140 +1,151 @@
-"""Stacks of AWS under the real engine, against the simulated cloud."""
+"""Stacks of AWS under the real engine, against the simulated cloud: two runs, of which tests look at what was made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from ipaddress import IPv4Network
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import pulumi
 import pytest
+from pulumi import automation
 
 from cluster.load import load_cluster
-from cluster.spec import Cluster
-from flows.table import UPSTREAM
-from simcloud.server import simulated_clouds
-from simcloud.world import Record, World
-from stacks.automation import ClusterStack
-from stacks.aws.endpoints import Endpoints
-from stacks.aws.network import Network
-from stacks.aws.security import SecurityGroups
-from stacks.aws.tags import provider
+from cluster.sources import without_checksum
+from cluster.spec import Cluster, ClusterSpec
+from network import addresses
+from network.addresses import AddressPlan
+from policies.model import Resource
+from simcloud.world import Record
+from stacks.program import declare
+from stacks.steps import Recording
 from tools import build as programs
+from validation.account import Account, opened
+from validation.offers import of_catalogue
 
 ROOT = Path(__file__).resolve().parents[3]
-OFFICE = IPv4Network("192.0.2.0/24")
-REPLACING = {"replace", "create-replacement", "delete-replaced", "delete"}
+SMALL = ROOT / "docs" / "examples" / "aws-small.yaml"
+WHOLE = Path(__file__).with_name("whole.yaml")
+KEYS = {"vpn-sjc1-edge-1": "first.key.of.a.router", "vpn-sjc1-edge-2": "second.key.of.a.router"}
 
 
-@pytest.fixture(scope="session")
-def lemur() -> Cluster:
-    """Workers in the region, etcd events on the hosts of main; one zone is named by its id."""
-    return load_cluster(ROOT / "tests" / "specs" / "valid-aws.yaml")
+@dataclass(frozen=True)
+class Made:
+    """What a run of the engine made. records: in the cloud. resources: in the state, secrets as marks.
 
+    kept: in the cloud after somebody tried to destroy it as it was. left: after it was released and destroyed.
+    """
 
-@pytest.fixture(scope="session")
-def jackal(build: Callable[..., Cluster]) -> Cluster:
-    """Workers in the region and, as the lab has them, at a site; hosts of their own for both etcds."""
-    machines = {"machine": "i4i.xlarge", "disk": "io2", "hosts": "dedicated"}
-    return build(
-        {
-            "name": "jackal",
-            "control_plane": {
-                "cloud": "aws",
-                "region": "eu-west-1",
-                "zones": ["eu-west-1a", "eu-west-1b"],
-                "machine": "m7i.large",
-            },
-            "etcd": {"main": {**machines, "members": 5}, "events": {**machines, "members": 3}},
-            "network": {"nodes": "10.44.0.0/16"},
-            "pools": {"cpu": {"machine": "m7i.large", "min": 1, "max": 9}},
-        }
-    )
+    cluster: Cluster
+    records: tuple[Record, ...]
+    resources: tuple[Resource, ...]
+    deployment: Mapping[str, Any]
+    runs: Mapping[str, Recording] = field(default_factory=dict)
+    kept: tuple[Record, ...] = ()
+    left: tuple[Record, ...] = ()
 
+    @property
+    def plan(self) -> AddressPlan:
+        return addresses.plan(self.cluster)
 
-class Account:
-    """The stack of one cluster in an account of its own. program: exchange it between runs."""
+    def of_type(self, token: str) -> list[Record]:
+        return [record for record in self.records if record.type == token]
 
-    def __init__(self, cluster: Cluster, cli: Path, folder: Path, world: World) -> None:
-        self.cluster = cluster
-        self.world = world
-        self.folder = folder
-        self.program: Callable[[], None] = lambda: None
-        self.stack = ClusterStack(cluster, lambda: self.program(), cli, folder)
+    def called(self, token: str, name: str) -> Record:
+        """The only resource of a type that the program calls so."""
+        (record,) = (each for each in self.of_type(token) if each.urn.endswith(f"::{name}"))
+        return record
 
-    def up(self) -> dict[str, int]:
-        return self.stack.up()[0].changes
-
-    def preview(self) -> dict[str, int]:
-        return self.stack.preview().changes
-
-    def replaced(self) -> set[str]:
-        """Names of the resources that an update would replace or delete."""
-        names: set[str] = set()
-
-        def look(event: Any) -> None:
-            step = event.resource_pre_event
-            if step and step.metadata.op.value in REPLACING:
-                names.add(step.metadata.urn.rpartition("::")[2])
-
-        self.stack.preview(look)
-        return names
-
-    def called(self, name: str) -> Record:
-        """The only resource that the program calls so."""
-        (record,) = (record for record in self.world if record.urn.endswith(f"::{name}"))
+    def tagged(self, token: str, role: str) -> Record:
+        """The only resource of a type with a role's tag."""
+        (record,) = (each for each in self.of_type(token) if (each.inputs.get("tags") or {}).get("role") == role)
         return record
 
 
+def loaded(path: Path) -> Cluster:
+    """The cluster of a spec, with a checksum for each program of which none is published."""
+    cluster = load_cluster(path)
+    unknown = {artefact.source: "0" * 64 for artefact in without_checksum(cluster.spec)}
+    return changed(cluster, {"artefacts": {"sha256": {**unknown, **cluster.spec.artefacts.sha256}}})
+
+
+def changed(cluster: Cluster, changes: Mapping[str, Any]) -> Cluster:
+    """The cluster with another spec; mappings are merged."""
+    merged = _merged(cluster.spec.model_dump(mode="json"), changes)
+    return cluster.model_copy(update={"spec": ClusterSpec.model_validate(merged)})
+
+
+def _merged(base: Any, changes: Mapping[str, Any]) -> Any:
+    nested = {
+        key: _merged(base[key], value) if isinstance(value, Mapping) and base.get(key) else value
+        for key, value in changes.items()
+    }
+    return {**base, **nested}
+
+
 @contextmanager
-def _opened(cluster: Cluster, folder: Path) -> Iterator[Account]:
+def _account(cluster: Cluster, folder: Path) -> Iterator[Account]:
     cli = {row["program"]: row for row in programs.states()}["pulumi"]
     if not cli["built"]:
         pytest.skip("pulumi is not built; `make lab` and `make test` build it")
-    world = World()
-    with simulated_clouds(world, clouds=["aws"]) as environment, pytest.MonkeyPatch.context() as patch:
-        for name, value in {**environment, "PULUMI_CONFIG_PASSPHRASE": "tests"}.items():
-            patch.setenv(name, value)
-        yield Account(cluster, Path(str(cli["path"])), folder, world)
+    with opened(cluster, declare, Path(str(cli["path"])), folder, of_catalogue()) as account:
+        yield account
 
 
 @pytest.fixture(scope="session")
-def opened() -> Callable[[Cluster, Path], AbstractContextManager[Account]]:
-    """opened(cluster, folder): an account in which there is nothing, for the length of a block."""
-    return _opened
+def small(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """The small example through its whole life."""
+    cluster = loaded(SMALL)
+    with _account(cluster, tmp_path_factory.mktemp("small")) as account:
+        runs = {"up": account.up()}
+        made = Made(cluster, tuple(account.world), account.resources, account.stack.deployment())
+        runs["again"] = account.preview()
+        for name, changes in UPDATES.items():
+            account.cluster = changed(cluster, changes)
+            runs[name] = account.preview(refresh=False)
+        account.cluster = cluster
+        runs["forbidden"] = account.destroy()
+        kept = tuple(account.world)
+        runs["release"] = Recording()
+        account.stack.let_go(runs["release"])
+        runs["destroy"] = account.destroy()
+        return replace(made, runs=runs, kept=kept, left=tuple(account.world))
+
+
+UPDATES: Mapping[str, Mapping[str, Any]] = {
+    "more hosts": {"etcd": {"main": {"members": 5}}, "control_plane": {"api_servers": 3}},
+    "everything else": {
+        "control_plane": {"machine": "m7i.xlarge"},
+        "etcd": {
+            "main": {"heartbeat_interval": "200ms", "machine": "m7i.xlarge", "iops": 4000, "disk_size": "80GiB"},
+        },
+        "pools": {"cpu": {"min": 5, "max": 60, "labels": {"a": "b"}}},
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Everything that a cluster may have, with the longest name."""
+    cluster = loaded(WHOLE)
+    with _account(cluster, tmp_path_factory.mktemp("whole")) as account:
+        for name, value in KEYS.items():
+            account.stack._stack.set_config(name, automation.ConfigValue(value, secret=True))
+        runs = {"up": account.up()}
+        runs["again"] = account.preview()
+        return Made(cluster, tuple(account.world), account.resources, account.stack.deployment(), runs)
 
 
 @pytest.fixture
-def account(lemur: Cluster, tmp_path: Path) -> Iterator[Account]:
-    """Lemur's, in which there is nothing."""
-    with _opened(lemur, tmp_path) as made:
-        yield made
+def made(request: pytest.FixtureRequest) -> Made:
+    """One of the two, by its name: for tests that are parametrized."""
+    found: Made = request.getfixturevalue(request.param)
+    return found
 
 
-def network(cluster: Cluster, source=UPSTREAM, operators=(OFFICE,), flow_logs=None) -> None:
-    """The program of a network and its firewalls."""
-    opts = pulumi.ResourceOptions(provider=provider(cluster))
-    made = Network(cluster, opts, flow_logs)
-    security = SecurityGroups(cluster, made, source, operators, opts)
-    Endpoints(cluster, made, security, opts)
-
-
-@pytest.fixture(scope="session")
-def declare() -> Callable[..., None]:
-    return network
-
-
-@pytest.fixture(scope="session")
-def networks(
-    lemur: Cluster, jackal: Cluster, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, tuple[Cluster, Account]]:
-    """Name of a cluster -> itself, and the account in which its network was made."""
-    made = {}
-    for cluster in (lemur, jackal):
-        with _opened(cluster, tmp_path_factory.mktemp(cluster.name)) as account:
-            account.program = lambda cluster=cluster: network(cluster)
-            account.up()
-        made[cluster.name] = (cluster, account)
-    return made
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test that asks for both runs waits for both."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.timeout(400))

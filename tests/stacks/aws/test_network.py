@@ -1,115 +1,127 @@
-"""The VPC and its endpoints under the real engine."""
+"""The VPC, its endpoints, and the tunnels to sites."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from network.subnets import zone_subnets
+from cluster.subnets import zone_subnets
+from network.vpn import tunnels
+from tests.stacks.aws.tokens import ASSOCIATION, ENDPOINT, INSTANCE, NAT, ROUTES, SUBNET, TEMPLATE, VPC
 
-ROOT = Path(__file__).resolve().parents[3]
-SUBNET = "aws:ec2/subnet:Subnet"
-ROUTES = "aws:ec2/routeTable:RouteTable"
-ASSOCIATION = "aws:ec2/routeTableAssociation:RouteTableAssociation"
-NAT = "aws:ec2/natGateway:NatGateway"
-ENDPOINT = "aws:ec2/vpcEndpoint:VpcEndpoint"
+BOTH = pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
+CONNECTION = "aws:ec2/vpnConnection:VpnConnection"
 
 
-def test_a_network_is_planned_built_found_unchanged_and_taken_away(account, lemur, declare):
-    account.program = lambda: declare(lemur, flow_logs="arn:aws:s3:::lemur-flow-logs")
-    planned = account.preview()
-    assert set(planned) == {"create"}
-    assert account.up() == planned
-    assert set(account.preview()) == {"same"}
-    (log,) = account.world.of_type("aws:ec2/flowLog:FlowLog")
-    assert (log.inputs["logDestination"], log.inputs["trafficType"]) == ("arn:aws:s3:::lemur-flow-logs", "ALL")
-    account.stack.destroy()
-    assert list(account.world) == []
+def zone_of(inputs):
+    return inputs.get("availabilityZone") or inputs["availabilityZoneId"]
 
 
-def test_more_zones_members_and_sites_replace_nothing(account, lemur, build, declare):
-    spec = lemur.spec.model_dump(mode="json")
-    fewer = {**spec, "control_plane": {**spec["control_plane"], "zones": ["us-east-1a", "us-east-1b"]}}
-    account.program = lambda: declare(build(fewer, {}))
-    account.up()
-    members = {"etcd": {"main": {**spec["etcd"]["main"], "members": 5}, "events": spec["etcd"]["events"]}}
-    site = {"sites": {"sjc1": {"racks": {"r1": "10.99.1.0/24"}}}}
-    pools = {"pools": {"gpu": {"site": "sjc1", "hosts": "hosts.yaml"}, **spec["pools"]}}
-    account.program = lambda: declare(build({**spec, **members, **site, **pools}, {}))
-    assert account.replaced() == set()
-    assert account.preview()["create"] > 10
+@BOTH
+def test_subnets_are_those_of_the_plan_in_their_zones(made):
+    wanted = {(zone.zone, str(subnet)) for zone in zone_subnets(made.cluster.spec) for subnet in zone.all()}
+    inputs = [record.inputs for record in made.of_type(SUBNET)]
+    assert {(zone_of(each), each["cidrBlock"]) for each in inputs} == wanted
 
 
-@pytest.mark.parametrize("name", ["lemur", "jackal"])
-def test_subnets_are_those_of_the_plan_in_their_zones(networks, name):
-    cluster, account = networks[name]
-    wanted = {(zone.zone, str(subnet)) for zone in zone_subnets(cluster) for subnet in zone.all()}
-    inputs = [record.inputs for record in account.world.of_type(SUBNET)]
-    made = {(each.get("availabilityZone") or each["availabilityZoneId"], each["cidrBlock"]) for each in inputs}
-    assert made == wanted
-    assert not [each for each in inputs if each.get("mapPublicIpOnLaunch")]
-
-
-def test_hosts_reach_the_internet_by_the_nat_gateway_of_their_own_zone_and_by_nothing_else(networks):
-    cluster, account = networks["lemur"]
-    world = account.world
-    subnets = {record.id: record.inputs for record in world.of_type(SUBNET)}
-    zones = {zone.zone: zone for zone in zone_subnets(cluster)}
-    nats = {record.id: subnets[record.inputs["subnetId"]]["cidrBlock"] for record in world.of_type(NAT)}
-    routes = {record.id: record.inputs["routes"] for record in world.of_type(ROUTES)}
-    joined = {record.inputs["subnetId"]: routes[record.inputs["routeTableId"]] for record in world.of_type(ASSOCIATION)}
+@BOTH
+def test_hosts_reach_the_internet_by_the_nat_gateway_of_their_own_zone_and_by_nothing_else(made):
+    subnets = {record.id: record.inputs for record in made.of_type(SUBNET)}
+    zones = {zone.zone: zone for zone in zone_subnets(made.cluster.spec)}
+    nats = {record.id: subnets[record.inputs["subnetId"]]["cidrBlock"] for record in made.of_type(NAT)}
+    routes = {record.id: record.inputs["routes"] for record in made.of_type(ROUTES)}
+    joined = {record.inputs["subnetId"]: routes[record.inputs["routeTableId"]] for record in made.of_type(ASSOCIATION)}
     assert set(joined) == set(subnets)
     for id_, subnet in subnets.items():
-        zone = zones[subnet.get("availabilityZone") or subnet["availabilityZoneId"]]
+        zone = zones[zone_of(subnet)]
         (route,) = joined[id_]
         assert route["cidrBlock"] == "0.0.0.0/0"
         if subnet["cidrBlock"] == str(zone.public):
             assert route["gatewayId"].startswith("igw-")
         else:
             assert nats[route["natGatewayId"]] == str(zone.public)
-    assert len(world.of_type("aws:ec2/eip:Eip")) == len(nats) == len(zones)
+    assert len(made.of_type("aws:ec2/eip:Eip")) == len(nats) == len(zones)
 
 
-def test_s3_and_secrets_are_reached_inside_and_no_other_account_s_secrets_are(networks):
-    cluster, account = networks["lemur"]
-    s3, secrets = (account.called(f"lemur-{name}").inputs for name in ("s3", "secrets"))
-    private = {record.id for record in account.world.of_type(ROUTES) if "natGatewayId" in record.inputs["routes"][0]}
-    assert (s3["serviceName"], set(s3["routeTableIds"])) == ("com.amazonaws.us-east-1.s3", private)
-    assert (secrets["serviceName"], secrets["privateDnsEnabled"]) == ("com.amazonaws.us-east-1.secretsmanager", True)
-    assert len(secrets["subnetIds"]) == len(cluster.spec.control_plane.zones)
+@BOTH
+def test_nothing_but_nat_has_a_public_address(made):
+    assert not [record for record in made.of_type(SUBNET) if record.inputs.get("mapPublicIpOnLaunch")]
+    for record in made.of_type(INSTANCE):
+        assert not record.inputs.get("associatePublicIpAddress")
+    for record in made.of_type(TEMPLATE):
+        assert not [one for one in record.inputs.get("networkInterfaces", ()) if one.get("associatePublicIpAddress")]
+    nats = {record.inputs["allocationId"] for record in made.of_type(NAT)}
+    assert {record.id for record in made.of_type("aws:ec2/eip:Eip")} == nats
+
+
+@BOTH
+def test_s3_and_secrets_are_reached_inside_and_no_other_account_s_secrets_are(made):
+    region = made.cluster.spec.control_plane.region
+    kinds = {record.inputs["vpcEndpointType"]: record.inputs for record in made.of_type(ENDPOINT)}
+    s3, secrets = kinds["Gateway"], kinds["Interface"]
+    private = {record.id for record in made.of_type(ROUTES) if "natGatewayId" in record.inputs["routes"][0]}
+    assert (s3["serviceName"], set(s3["routeTableIds"])) == (f"com.amazonaws.{region}.s3", private)
+    assert (secrets["serviceName"], secrets["privateDnsEnabled"]) == (f"com.amazonaws.{region}.secretsmanager", True)
     (statement,) = json.loads(secrets["policy"])["Statement"]
     own = {"aws:PrincipalAccount": "123456789012", "aws:ResourceAccount": "123456789012"}
-    assert (statement["Action"], statement["Condition"]) == ("secretsmanager:GetSecretValue", {"StringEquals": own})
+    assert statement["Action"] == ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"]
+    assert statement["Condition"] == {"StringEquals": own}
+    taken = {str(zone.balancer) for zone in zone_subnets(made.cluster.spec)}
+    addresses = {each["ipv4"] for each in secrets["subnetConfigurations"]}
+    assert len(addresses) == len(taken) and not addresses & taken
 
 
-def test_what_is_started_without_a_group_reaches_nothing(networks):
-    _, account = networks["lemur"]
-    (closed,) = (record.inputs for record in account.world.of_type("aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"))
+@BOTH
+def test_what_is_started_without_a_group_reaches_nothing(made):
+    (closed,) = (record.inputs for record in made.of_type("aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"))
     assert (closed["ingress"], closed["egress"]) == ([], [])
 
 
-@pytest.mark.parametrize("name", ["lemur", "jackal"])
-def test_everything_is_tagged_with_its_cluster_and_role(networks, name):
-    _, account = networks[name]
-    for record in account.world:
-        if record.type != ASSOCIATION:  # AWS has no tags on it
-            found = record.outputs["tagsAll"]
-            assert (found["menagerie"], found["cluster"]) == ("true", name), record.urn
-            assert found["role"] and found["Name"].startswith(f"{name}-"), record.urn
+def test_the_api_has_its_name_in_a_zone_that_the_vpc_alone_asks(small):
+    (zone,) = small.of_type("aws:route53/zone:Zone")
+    (record,) = small.of_type("aws:route53/record:Record")
+    (vpc,) = small.of_type(VPC)
+    (balancer,) = small.of_type("aws:lb/loadBalancer:LoadBalancer")
+    assert (zone.inputs["name"], zone.inputs["vpcs"]) == (
+        "small.internal",
+        [{"vpcId": vpc.id, "vpcRegion": "eu-central-1"}],
+    )
+    (alias,) = record.inputs["aliases"]
+    assert (record.inputs["name"], alias["name"]) == (small.plan.endpoint, balancer.outputs["dnsName"])
+    assert not small.of_type(CONNECTION)
 
 
-@pytest.mark.parametrize(
-    ("module", "absent"),
-    [
-        ("stacks.program", ("pulumi_aws", "pulumi_azure_native", "pulumi_gcp")),
-        ("stacks.aws.endpoints", ("pulumi_azure_native", "pulumi_gcp", "lab")),
-    ],
-)
-def test_no_cloud_is_imported_but_the_cluster_s_own(module, absent):
-    program = f"import sys, {module}; sys.exit(str([name for name in {absent} if name in sys.modules] or ''))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, capture_output=True, text=True)
-    assert done.stderr.strip() == ""
+def test_every_router_has_the_two_tunnels_of_the_plan_with_one_cipher_and_ikev2(whole):
+    gateways = {record.id: record.inputs for record in whole.of_type("aws:ec2/customerGateway:CustomerGateway")}
+    planned = tunnels(whole.cluster)
+    found = set()
+    for record in whole.of_type(CONNECTION):
+        inputs, gateway = record.inputs, gateways[record.inputs["customerGatewayId"]]
+        assert inputs["staticRoutesOnly"] is False
+        for end in (1, 2):
+            own = {key.removeprefix(f"tunnel{end}"): value for key, value in inputs.items() if f"tunnel{end}" in key}
+            assert own["IkeVersions"] == ["ikev2"]
+            assert own["Phase1EncryptionAlgorithms"] == own["Phase2EncryptionAlgorithms"] == ["AES256-GCM-16"]
+            assert (own["StartupAction"], own["DpdTimeoutAction"]) == ("start", "restart")
+            found.add((gateway["ipAddress"], int(gateway["bgpAsn"]), end - 1, own["InsideCidr"]))
+    wanted = {(str(t.peer), t.edge.asn, t.gateway_end, str(t.cloud.address.network)) for t in planned}
+    assert found == wanted and len(found) == 4
+
+
+def test_keys_of_tunnels_come_from_the_configuration_and_are_the_router_s_own(whole):
+    keys = {
+        record.outputs["tags"]["Name"]: record.inputs["tunnel1PresharedKey"] for record in whole.of_type(CONNECTION)
+    }
+    assert sorted(str(getattr(key, "value", key)) for key in keys.values()) == [
+        "first.key.of.a.router",
+        "second.key.of.a.router",
+    ]
+
+
+def test_what_sites_announce_is_routed_from_every_private_subnet_and_from_no_public_one(whole):
+    private = {record.id for record in whole.of_type(ROUTES) if "natGatewayId" in record.inputs["routes"][0]}
+    propagated = whole.of_type("aws:ec2/vpnGatewayRoutePropagation:VpnGatewayRoutePropagation")
+    assert {record.inputs["routeTableId"] for record in propagated} == private
+    (gateway,) = whole.of_type("aws:ec2/vpnGateway:VpnGateway")
+    assert gateway.inputs["amazonSideAsn"] == str(tunnels(whole.cluster)[0].cloud.asn)

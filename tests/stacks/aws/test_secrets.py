@@ -1,147 +1,123 @@
-"""Who may read what, and that the engine keeps it so."""
+"""Who may read and write what."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
-import pulumi
 import pytest
 
-from cluster.artefacts import ArtefactSource, catalogue
-from network import addresses
-from network.subnets import etcd_hosts
-from stacks.automation import StackError
-from stacks.aws.network import Network
-from stacks.aws.secrets import API_SERVERS, Secrets, readable
+from cluster.files import JOIN_TOKEN
+from cluster.sources import source_of
+from etcd.members import members
+from network.addresses import ROLES
+from stacks.aws.etcd import disk_of
 from stacks.aws.store import AwsStore
-from stacks.aws.tags import provider
-from stacks.payloads import payloads
-from stacks.pki import Pki
+from stacks.payloads import API_SERVERS, WORKERS, bundle_name, worker_payloads
+from stacks.payloads import payloads as payloads_of
+from tests.stacks.aws.tokens import BUCKET, KEY, POLICY, PROFILE, ROLE, SECRET, VERSION, VPC
 
-SECRET = "aws:secretsmanager/secret:Secret"
-VERSION = "aws:secretsmanager/secretVersion:SecretVersion"
-KEY = "aws:kms/key:Key"
-POLICY = "aws:iam/rolePolicy:RolePolicy"
+BOTH = pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
 
 
-def placed(cluster):
-    """The plan and payloads of a cluster on AWS."""
-    source = ArtefactSource(None, {each.source: "0" * 64 for each in catalogue().values()})
-    plan = replace(addresses.plan(cluster), etcd=etcd_hosts(cluster))
-    return plan, payloads(cluster, plan, source)
-
-
-def secrets(cluster):
-    def program():
-        plan, made = placed(cluster)
-        opts = pulumi.ResourceOptions(provider=provider(cluster))
-        Secrets(cluster, Network(cluster, opts), readable(cluster, plan, Pki(cluster, plan), made), opts)
-
-    return program
-
-
-def asked_for(cluster):
-    """Reader -> the names that its hosts ask their store for: that of their payload, and those in it."""
-    plan, made = placed(cluster)
+def statements(made):
+    """Reader -> its policy's statements by their id."""
+    roles = {record.id: record.inputs["tags"]["role"] for record in made.of_type(ROLE)}
     return {
-        API_SERVERS if host in plan.api_servers else host.name: {
-            made[host.name].name,
-            *(secret["name"] for secret in json.loads(made[host.name].text)["secrets"]),
-        }
-        for host in plan.hosts()
+        roles[record.inputs["role"]]: {one["Sid"]: one for one in json.loads(record.inputs["policy"])["Statement"]}
+        for record in made.of_type(POLICY)
     }
 
 
-def readers(account):
-    """Reader -> names of the secrets that its policy names."""
-    prefix = f"{account.cluster.name}-"
-    names = {record.outputs["arn"]: record.inputs["name"] for record in account.world.of_type(SECRET)}
-    store = AwsStore(account.cluster.name)
-    found = {}
-    for record in account.world.of_type(POLICY):
-        read, _ = json.loads(record.inputs["policy"])["Statement"]
-        own = {store.plain_name(names[arn]) for arn in read["Resource"]}
-        found[record.urn.rpartition("::")[2].removeprefix(prefix)] = own
-    return found
+def names(made):
+    """ARN of a secret -> its plain name."""
+    store = AwsStore(made.cluster.name, "")
+    return {record.outputs["arn"]: store.plain_name(record.inputs["name"]) for record in made.of_type(SECRET)}
 
 
-@pytest.fixture(scope="module")
-def stored(lemur, opened, tmp_path_factory):
-    """Lemur's account with its secrets in it."""
-    with opened(lemur, tmp_path_factory.mktemp("stored")) as made:
-        made.program = secrets(lemur)
-        made.up()
-        yield made
+def hosts(made):
+    return {member.host for role in ROLES for member in members(made.cluster, role, made.plan)}
 
 
-def test_a_host_s_identity_reads_what_the_host_asks_for_and_nothing_else(stored, lemur):
-    assert readers(stored) == asked_for(lemur)
-    (vpc,) = stored.world.of_type("aws:ec2/vpc:Vpc")
-    (key,) = stored.world.of_type(KEY)
-    for record in stored.world.of_type(POLICY):
-        read, decrypt = json.loads(record.inputs["policy"])["Statement"]
-        assert (read["Action"], decrypt["Action"]) == ("secretsmanager:GetSecretValue", "kms:Decrypt")
-        assert read["Condition"] == {"StringEquals": {"aws:SourceVpc": vpc.id}}
-        assert decrypt["Resource"] == key.outputs["arn"]
-        assert decrypt["Condition"] == {"StringEquals": {"kms:ViaService": "secretsmanager.us-east-1.amazonaws.com"}}
+@BOTH
+def test_a_reader_reads_its_payloads_and_its_bundle_and_nothing_else(made):
+    called, found, everything = names(made), statements(made), (made.cluster, made.plan, source_of(made.cluster.spec))
+    by_reader = payloads_of(*everything, lambda role: disk_of(made.cluster, role))
+    wanted = {reader: {payload.name} for reader, payload in by_reader.items()}
+    wanted[WORKERS] = {payload.name for payload in worker_payloads(*everything).values()}
+    assert set(found) == {API_SERVERS, WORKERS, *hosts(made)}
+    seen = []
+    for reader, own in found.items():
+        readable = {called[arn] for arn in own["ReadSecrets"]["Resource"]}
+        payloads = {name for name in readable if name.startswith("payload-")}
+        token = {JOIN_TOKEN} if reader == WORKERS else set()
+        assert readable == {bundle_name(reader), *token, *payloads}
+        assert payloads == wanted[reader]
+        seen += readable
+    assert sorted(seen) == sorted(called.values())
 
 
-def test_an_identity_is_carried_by_instances_alone_and_by_one_profile(stored):
-    roles = stored.world.of_type("aws:iam/role:Role")
+@BOTH
+def test_api_servers_alone_write_the_join_token_and_cannot_read_it(made):
+    called, found = names(made), statements(made)
+    assert {reader for reader, own in found.items() if "WriteSecret" in own} == {API_SERVERS}
+    write = found[API_SERVERS]["WriteSecret"]
+    assert (write["Action"], called[write["Resource"]]) == ("secretsmanager:PutSecretValue", JOIN_TOKEN)
+    valued = {record.inputs["secretId"] for record in made.of_type(VERSION)}
+    assert write["Resource"] not in valued and len(valued) == len(called) - 1
+
+
+@BOTH
+def test_hosts_of_an_etcd_with_backups_add_to_the_cluster_s_folder_and_no_other_host_does(made):
+    found = statements(made)
+    writers = {member.host for member in members(made.cluster, "main", made.plan)}
+    assert {reader for reader, own in found.items() if "WriteBackups" in own} == writers
+    (backups,) = (record for record in made.of_type(BUCKET) if record.inputs["tags"]["role"] == "backups")
+    for reader in writers:
+        write = found[reader]["WriteBackups"]
+        assert write["Action"] == "s3:PutObject"
+        assert write["Resource"] == f"{backups.outputs['arn']}/backups/{made.cluster.name}/*"
+
+
+@BOTH
+def test_every_right_is_bound_to_the_vpc_or_to_the_service_that_asks_for_it(made):
+    (vpc,), (key,) = made.of_type(VPC), made.of_type(KEY)
+    region = made.cluster.spec.control_plane.region
+    services = {f"{name}.{region}.amazonaws.com" for name in ("secretsmanager", "s3")}
+    for own in statements(made).values():
+        for statement in own.values():
+            actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+            assert not [action for action in actions if "*" in action]
+            assert statement["Resource"] != "*"
+            condition = statement["Condition"]["StringEquals"]
+            if all(action.startswith("kms:") for action in actions):
+                assert statement["Resource"] == key.outputs["arn"]
+                assert condition["kms:ViaService"] in services
+            else:
+                assert condition == {"aws:SourceVpc": vpc.id}
+
+
+@BOTH
+def test_an_identity_is_carried_by_instances_alone_and_by_one_profile(made):
+    roles = made.of_type(ROLE)
     for role in roles:
         (statement,) = json.loads(role.inputs["assumeRolePolicy"])["Statement"]
         assert statement["Principal"] == {"Service": "ec2.amazonaws.com"}
-    profiles = [record.inputs["role"] for record in stored.world.of_type("aws:iam/instanceProfile:InstanceProfile")]
-    assert sorted(profiles) == sorted(role.id for role in roles)
+    assert sorted(record.inputs["role"] for record in made.of_type(PROFILE)) == sorted(role.id for role in roles)
 
 
-def test_values_are_ciphertext_in_the_state_and_under_the_cluster_s_own_key(stored):
-    (key,) = stored.world.of_type(KEY)
-    assert {record.inputs["kmsKeyId"] for record in stored.world.of_type(SECRET)} == {key.outputs["arn"]}
-    assert len(stored.world.of_type(VERSION)) == len(stored.world.of_type(SECRET)) > 30
-    texts = [path.read_text(errors="replace") for path in (stored.folder / "pulumi").rglob("*") if path.is_file()]
-    assert any("BEGIN CERTIFICATE" in text for text in texts)
-    assert not any("PRIVATE KEY" in text for text in texts)
+@BOTH
+def test_values_are_under_the_cluster_s_own_key(made):
+    (key,) = made.of_type(KEY)
+    assert {record.inputs["kmsKeyId"] for record in made.of_type(SECRET)} == {key.outputs["arn"]}
+    assert key.inputs["enableKeyRotation"] is True
 
 
-def test_a_change_replaces_payloads_alone_and_the_key_outlives_a_destroy(account, lemur, build):
-    account.program = secrets(lemur)
-    account.up()
-    assert set(account.preview()) == {"same"}
-    before = asked_for(lemur)
-    spec = lemur.spec.model_dump(mode="json")
-    changed = build({**spec, "etcd": _slower(spec["etcd"])}, {})
-    account.program = secrets(changed)
-    old = {f"lemur-{name}" for own in before.values() for name in own if name.startswith("payload-")}
-    assert set() < account.replaced() <= old
-    account.up()
-    assert readers(account) == asked_for(changed) != before
-    with pytest.raises(StackError, match="lemur-secrets"):
-        account.stack.destroy()
-    assert account.world.of_type(KEY)
-
-
-def _slower(etcd):
-    return {**etcd, "main": {**etcd["main"], "heartbeat_interval": "200ms"}}
-
-
-class Names:
-    """Stands in for `Pki`: the values are nobody's business here."""
-
-    def for_api_server(self):
-        return {"kubernetes-ca.key": "x"}
-
-    def for_member(self, name):
-        return {f"{name}-peer.key": "x"}
-
-
-def test_hosts_of_the_two_etcds_read_nothing_of_each_other(jackal):
-    plan, made = placed(jackal)
-    found = readable(jackal, plan, Names(), made)
-    names = [host.name for role in plan.etcd.values() for host in role]
-    assert len(names) == 8
-    assert {reader: set(own) for reader, own in found.items()} == {
-        API_SERVERS: {"kubernetes-ca.key", made["api-1"].name},
-        **{name: {f"{name}-peer.key", made[name].name} for name in names},
-    }
+def test_the_key_lets_services_use_it_for_the_account_alone(small, whole):
+    for made, roles in ((small, 1), (whole, 2)):
+        (key,) = made.of_type(KEY)
+        policy = {one["Sid"]: one for one in json.loads(key.inputs["policy"])["Statement"]}
+        assert policy["Account"]["Principal"] == {"AWS": "arn:aws:iam::123456789012:root"}
+        assert len(policy["Launch"]["Principal"]["AWS"]) == roles
+        assert policy["Attach"]["Condition"] == {"Bool": {"kms:GrantIsForAWSResource": "true"}}
+        assert policy["Logs"]["Condition"] == {"StringEquals": {"aws:SourceAccount": "123456789012"}}
+        assert not [one for one in policy.values() if one["Principal"] in ("*", {"AWS": "*"})]

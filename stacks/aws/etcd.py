@@ -1,0 +1,154 @@
+"""Members of the etcds: machines with an address, an identity and data disks of their own, each in its zone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pulumi
+import pulumi_aws as aws
+
+from cluster.files import Disk
+from cluster.spec import Cluster, EtcdCluster, EtcdHosts, RoleName
+from etcd.members import Member, members, settings
+from etcd.render import data_disk
+from flows.flow import Role
+from network.addresses import ROLES, AddressPlan, HostAddress
+from stacks.aws.launch import SYSTEM_DISK_GIB, image_id, metadata
+from stacks.aws.network import Network
+from stacks.aws.security import SecurityGroups
+from stacks.aws.storage import Storage
+from stacks.aws.tags import tags
+from stacks.protection import is_protected
+
+LOCAL = "local-nvme"
+_PROVISIONED = frozenset({"gp3", "io1", "io2"})
+"""Kinds whose operations are bought."""
+_DEVICES: Mapping[RoleName, str] = {"main": "/dev/sdf", "events": "/dev/sdg"}
+_GIB = 2**30
+
+
+def disk_of(cluster: Cluster, role: RoleName) -> Disk:
+    """How a host finds the data disk of an etcd, with and without the links of amazon-ec2-utils."""
+    wanted = settings(cluster, role)
+    if wanted.disk == LOCAL:
+        return data_disk(cluster, role, ("/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_*",))
+    links = (_DEVICES[role], "/dev/disk/by-id/nvme-Amazon_Elastic_Block_Store_vol*")
+    return data_disk(cluster, role, links, wanted.disk_size)
+
+
+def roles_on(cluster: Cluster, host: str, plan: AddressPlan) -> tuple[RoleName, ...]:
+    """The etcds that have a member on a host."""
+    return tuple(role for role in ROLES if host in {each.name for each in plan.etcd[role]})
+
+
+class Etcd(pulumi.ComponentResource):
+    """Machines that exist keep their type, image and user data: to change one stops the machine or makes it anew, and
+    all members at once would lose the quorum, or their data with the local disks."""
+
+    machines: dict[str, aws.ec2.Instance]
+    """Host -> machine."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        plan: AddressPlan,
+        network: Network,
+        security: SecurityGroups,
+        storage: Storage,
+        profiles: Mapping[str, aws.iam.InstanceProfile],
+        user_data: Mapping[str, str],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        """profiles, user_data: by host. opts: depends on what hosts fetch at boot."""
+        super().__init__("menagerie:aws:Etcd", f"{cluster.name}-etcd", None, opts)
+        self._cluster = cluster
+        self._plan = plan
+        self._network = network
+        self._security = security
+        self._storage = storage
+        self._own = pulumi.ResourceOptions(parent=self)
+        self._image = image_id(cluster.spec.control_plane.image, pulumi.InvokeOutputOptions(parent=self))
+        hosts = dict.fromkeys(host for role in ROLES for host in plan.etcd[role])
+        self.machines = {host.name: self._machine(host, profiles[host.name], user_data[host.name]) for host in hosts}
+        for role in ROLES:
+            if settings(cluster, role).disk != LOCAL:
+                for member in members(cluster, role, plan):
+                    self._disk(role, member)
+        self.register_outputs({})
+
+    def _machine(self, host: HostAddress, profile: aws.iam.InstanceProfile, user_data: str) -> aws.ec2.Instance:
+        first, *_ = held = roles_on(self._cluster, host.name, self._plan)
+        is_local = any(settings(self._cluster, role).disk == LOCAL for role in held)
+        tagged = tags(self._cluster, f"etcd-{first}", host.name)
+        interface = self._interface(host, first, tagged)
+        return aws.ec2.Instance(
+            f"{self._cluster.name}-{host.name}",
+            ami=self._image,
+            instance_type=settings(self._cluster, first).machine,
+            primary_network_interface=aws.ec2.InstancePrimaryNetworkInterfaceArgs(network_interface_id=interface.id),
+            iam_instance_profile=profile.name,
+            user_data=user_data,
+            metadata_options=aws.ec2.InstanceMetadataOptionsArgs(**metadata()),
+            root_block_device=aws.ec2.InstanceRootBlockDeviceArgs(
+                volume_type="gp3",
+                volume_size=SYSTEM_DISK_GIB,
+                encrypted=True,
+                kms_key_id=self._storage.key.arn,
+                tags=tagged,
+            ),
+            disable_api_termination=is_protected(),
+            # Local disks are blank after a stop.
+            disable_api_stop=is_local and is_protected(),
+            tags=tagged,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                protect=is_protected(),
+                ignore_changes=["ami", "instanceType", "userData"],
+                # Its address is one machine's.
+                delete_before_replace=True,
+            ),
+        )
+
+    def _interface(self, host: HostAddress, role: RoleName, tagged: Mapping[str, str]) -> aws.ec2.NetworkInterface:
+        dedicated = self._cluster.spec.etcd.events.hosts is EtcdHosts.DEDICATED
+        group = Role.ETCD_EVENTS if role == "events" and dedicated else Role.ETCD_MAIN
+        return aws.ec2.NetworkInterface(
+            f"{self._cluster.name}-{host.name}",
+            subnet_id=self._network.zones[host.zone].etcd.id,
+            private_ips=[str(host.address)],
+            security_groups=[self._security.of[group].id],
+            description=f"{self._cluster.name}: {host.name}",
+            tags=tagged,
+            opts=self._own,
+        )
+
+    def _disk(self, role: RoleName, member: Member) -> None:
+        """A disk that is deleted in spite of everything leaves a snapshot."""
+        name, wanted = f"{self._cluster.name}-{member.name}", settings(self._cluster, role)
+        volume = aws.ebs.Volume(
+            name,
+            # Of the subnet: the spec may have the zone's id.
+            availability_zone=self._network.zones[member.zone].etcd.availability_zone,
+            type=wanted.disk,
+            size=whole_gib(wanted),
+            iops=wanted.iops if wanted.disk in _PROVISIONED else None,
+            encrypted=True,
+            kms_key_id=self._storage.key.arn,
+            final_snapshot=True,
+            tags=tags(self._cluster, f"etcd-{role}", member.name),
+            opts=pulumi.ResourceOptions(parent=self, protect=is_protected()),
+        )
+        aws.ec2.VolumeAttachment(
+            name,
+            volume_id=volume.id,
+            instance_id=self.machines[member.host].id,
+            device_name=_DEVICES[role],
+            stop_instance_before_detaching=True,
+            # To delete it stops its machine.
+            opts=pulumi.ResourceOptions(parent=self, protect=is_protected(), delete_before_replace=True),
+        )
+
+
+def whole_gib(wanted: EtcdCluster) -> int:
+    """Disks are sold by the GiB."""
+    return -(-wanted.disk_size // _GIB)

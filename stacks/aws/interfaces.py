@@ -1,0 +1,49 @@
+"""Network interfaces of machines with EFA.
+
+"Maximize network bandwidth on Amazon EC2 instances with multiple network cards": the first is an ordinary one and has
+the address; then each card has one for EFA alone, which has none. The catalogue counts the cards that have EFA.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from cluster import catalogue
+from cluster.spec import Cloud
+
+_ORDINARY, _EFA_ONLY = "interface", "efa-only"
+_FIRST_CARD_WITHOUT_EFA = frozenset({"p6-b300.48xlarge"})
+"""The same page, "EFA configuration for P6-B300 instances"."""
+
+
+def cards(machine: str) -> list[tuple[int, int, str]]:
+    """Network card, device index and kind of every interface of a machine type.
+
+    Raises ValueError where the catalogue knows of no EFA.
+    """
+    known = catalogue.of(Cloud.AWS).machine_types.get(machine)
+    count = known.type.efa if known and known.type else 0
+    if not count:
+        raise ValueError(f"machine {machine} has no EFA in the catalogue (cluster/catalogue/aws.yaml); remove rdma")
+    first = 1 if machine in _FIRST_CARD_WITHOUT_EFA else 0
+    # Device 0 of the first card is the ordinary one.
+    return [(0, 0, _ORDINARY), *((card, int(card == 0), _EFA_ONLY) for card in range(first, first + count))]
+
+
+def efa_interfaces(
+    machine: str, group: pulumi.Input[str], fabric: pulumi.Input[str]
+) -> list[aws.ec2.LaunchTemplateNetworkInterfaceArgs]:
+    """group: what filters the workers' packets. fabric: whose members reach each other entirely."""
+    return [_interface(*place, [group, fabric] if place[2] == _ORDINARY else [fabric]) for place in cards(machine)]
+
+
+def _interface(
+    card: int, device: int, kind: str, groups: list[pulumi.Input[str]]
+) -> aws.ec2.LaunchTemplateNetworkInterfaceArgs:
+    more: dict[str, Any] = {"network_card_index": card} if card else {}
+    return aws.ec2.LaunchTemplateNetworkInterfaceArgs(
+        device_index=device, interface_type=kind, security_groups=groups, delete_on_termination="true", **more
+    )

@@ -1,0 +1,151 @@
+"""Policies of IAM, of keys and of buckets, as texts. Pure: no resource is made here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+Statement = Mapping[str, object]
+
+_VERSION = "2012-10-17"
+_LOG_DELIVERY = "delivery.logs.amazonaws.com"
+_USE = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"]
+
+
+def document(*statements: Statement) -> str:
+    return json.dumps({"Version": _VERSION, "Statement": statements})
+
+
+TRUST_OF_HOSTS = document(
+    {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
+)
+
+
+def read_secrets(arns: Sequence[str], key: str, vpc: str, region: str) -> list[Statement]:
+    """These secrets and no others, and only from inside the VPC.
+
+    Decryption is asked for by Secrets Manager, in the host's name and not from the VPC.
+    """
+    read = {
+        "Sid": "ReadSecrets",
+        "Effect": "Allow",
+        "Action": "secretsmanager:GetSecretValue",
+        "Resource": sorted(arns),
+        "Condition": {"StringEquals": {"aws:SourceVpc": vpc}},
+    }
+    return [read, _use_key("Decrypt", ["kms:Decrypt"], key, f"secretsmanager.{region}")]
+
+
+def write_secret(arn: str, key: str, vpc: str, region: str) -> list[Statement]:
+    """A new value of one secret, from inside the VPC."""
+    write = {
+        "Sid": "WriteSecret",
+        "Effect": "Allow",
+        "Action": "secretsmanager:PutSecretValue",
+        "Resource": arn,
+        "Condition": {"StringEquals": {"aws:SourceVpc": vpc}},
+    }
+    return [write, _use_key("Encrypt", ["kms:GenerateDataKey"], key, f"secretsmanager.{region}")]
+
+
+def write_backups(folder: str, key: str, vpc: str, region: str) -> list[Statement]:
+    """Objects of one folder, from inside the VPC; neither read nor delete there. folder: its ARN.
+
+    Parts of a large object are decrypted when they are put together ("Uploading and copying objects using multipart
+    upload in Amazon S3").
+    """
+    write = {
+        "Sid": "WriteBackups",
+        "Effect": "Allow",
+        "Action": "s3:PutObject",
+        "Resource": f"{folder}/*",
+        "Condition": {"StringEquals": {"aws:SourceVpc": vpc}},
+    }
+    return [write, _use_key("EncryptBackups", ["kms:GenerateDataKey", "kms:Decrypt"], key, f"s3.{region}")]
+
+
+def _use_key(sid: str, actions: list[str], key: str, service: str) -> Statement:
+    return {
+        "Sid": sid,
+        "Effect": "Allow",
+        "Action": actions,
+        "Resource": key,
+        "Condition": {"StringEquals": {"kms:ViaService": f"{service}.amazonaws.com"}},
+    }
+
+
+def of_key(partition: str, account: str, launchers: Sequence[str]) -> str:
+    """The account's own policies decide, but for services that start machines and write logs by themselves.
+
+    launchers: names of service-linked roles. Sources: "Required AWS KMS key policy for use with encrypted volumes";
+    "Publish flow logs to Amazon S3", key policy for use with SSE-KMS. Everything there is of this key alone.
+    """
+    roles = [f"arn:{partition}:iam::{account}:role/aws-service-role/{name}" for name in launchers]
+    return document(
+        {
+            "Sid": "Account",
+            "Effect": "Allow",
+            "Principal": {"AWS": f"arn:{partition}:iam::{account}:root"},
+            "Action": "kms:*",
+            "Resource": "*",
+        },
+        {"Sid": "Launch", "Effect": "Allow", "Principal": {"AWS": roles}, "Action": _USE, "Resource": "*"},
+        {
+            "Sid": "Attach",
+            "Effect": "Allow",
+            "Principal": {"AWS": roles},
+            "Action": "kms:CreateGrant",
+            "Resource": "*",
+            "Condition": {"Bool": {"kms:GrantIsForAWSResource": "true"}},
+        },
+        {
+            "Sid": "Logs",
+            "Effect": "Allow",
+            "Principal": {"Service": _LOG_DELIVERY},
+            "Action": _USE,
+            "Resource": "*",
+            "Condition": {"StringEquals": {"aws:SourceAccount": account}},
+        },
+    )
+
+
+def of_bucket(bucket: str, *more: Statement) -> str:
+    """Nobody speaks to a bucket in clear. bucket: its ARN."""
+    in_clear = {
+        "Sid": "NotInClear",
+        "Effect": "Deny",
+        "Principal": "*",
+        "Action": "s3:*",
+        "Resource": [bucket, f"{bucket}/*"],
+        "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+    }
+    return document(in_clear, *more)
+
+
+def write_logs(bucket: str, account: str, region: str) -> list[Statement]:
+    """Flow logs of this account and region ("Publish flow logs to Amazon S3"). bucket: its ARN."""
+    partition = bucket.split(":")[1]
+    own: dict[str, dict[str, str]] = {
+        "StringEquals": {"aws:SourceAccount": account},
+        "ArnLike": {"aws:SourceArn": f"arn:{partition}:logs:{region}:{account}:*"},
+    }
+    principal = {"Service": _LOG_DELIVERY}
+    kept = {**own, "StringEquals": {**own["StringEquals"], "s3:x-amz-acl": "bucket-owner-full-control"}}
+    return [
+        {
+            "Sid": "WriteLogs",
+            "Effect": "Allow",
+            "Principal": principal,
+            "Action": "s3:PutObject",
+            "Resource": f"{bucket}/AWSLogs/{account}/*",
+            "Condition": kept,
+        },
+        {
+            "Sid": "CheckLogs",
+            "Effect": "Allow",
+            "Principal": principal,
+            "Action": ["s3:GetBucketAcl", "s3:ListBucket"],
+            "Resource": bucket,
+            "Condition": own,
+        },
+    ]

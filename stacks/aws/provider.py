@@ -1,0 +1,92 @@
+"""AWS as a provider; reads as its table of contents."""
+
+from __future__ import annotations
+
+import pulumi
+
+from cluster.artefacts import ArtefactSource
+from cluster.files import Disk
+from cluster.sources import source_of
+from cluster.spec import Cluster, RoleName
+from network.addresses import AddressPlan
+from stacks import payloads
+from stacks.aws import etcd
+from stacks.aws.control_plane import ControlPlane
+from stacks.aws.dns import Dns
+from stacks.aws.endpoints import Endpoints
+from stacks.aws.etcd import Etcd
+from stacks.aws.network import Network
+from stacks.aws.secrets import Secrets
+from stacks.aws.security import SecurityGroups
+from stacks.aws.storage import Storage
+from stacks.aws.store import AwsStore
+from stacks.aws.tags import provider
+from stacks.aws.vpn import Vpn
+from stacks.aws.workers import Ground, Workers
+from stacks.payloads import API_SERVERS, WORKERS
+from stacks.pki import Pki
+from userdata import Payload, render
+
+
+class AwsProvider:
+    """See `stacks.provider.Provider`."""
+
+    def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
+        self._cluster = cluster
+        self._plan = plan
+        self._source = source_of(cluster.spec)
+        self._own = pulumi.ResourceOptions(provider=provider(cluster))
+
+    def network(self) -> None:
+        self._network = Network(self._cluster, self._own)
+        self._security = SecurityGroups(self._cluster, self._network, self._source, self._own)
+        self._endpoints = Endpoints(self._cluster, self._network, self._security, self._own)
+
+    def storage(self) -> None:
+        self._storage = Storage(self._cluster, self._network, self._own)
+
+    def secrets(self, pki: Pki) -> None:
+        everything = (self._cluster, self._plan, self._source)
+        self._payloads = payloads.payloads(*everything, self._disk)
+        self._pools = payloads.worker_payloads(*everything) if self._cluster.spec.cloud_workers else {}
+        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, self._pools)
+        self._secrets = Secrets(self._cluster, self._plan, self._network, self._storage, stored, self._own)
+        # What hosts fetch at boot, the right to it and the way there.
+        self._booting = pulumi.ResourceOptions.merge(
+            self._own, pulumi.ResourceOptions(depends_on=[self._secrets, self._endpoints])
+        )
+
+    def etcd(self) -> None:
+        hosts = {reader: payload for reader, payload in self._payloads.items() if reader != API_SERVERS}
+        user_data = {host: self._user_data(payload, host, host) for host, payload in hosts.items()}
+        ground = (self._cluster, self._plan, self._network, self._security, self._storage)
+        Etcd(*ground, self._secrets.profiles, user_data, self._booting)
+
+    def control_plane(self) -> None:
+        user_data = self._user_data(self._payloads[API_SERVERS], API_SERVERS)
+        ground = (self._cluster, self._plan, self._network, self._security, self._storage)
+        made = ControlPlane(*ground, self._secrets.profiles[API_SERVERS], user_data, self._booting)
+        Dns(self._cluster, self._plan, self._network, made, self._own)
+
+    def workers(self) -> None:
+        if self._pools:
+            user_data = {name: self._user_data(payload, WORKERS) for name, payload in self._pools.items()}
+            ground = Ground(self._network, self._security, self._storage, self._secrets.profiles[WORKERS])
+            Workers(self._cluster, ground, user_data, self._booting)
+
+    def sites(self) -> None:
+        if any(site.vpn for site in self._cluster.spec.sites.values()):
+            Vpn(self._cluster, self._network, self._own)
+
+    def artefacts(self) -> ArtefactSource:
+        return self._source
+
+    def facts(self) -> pulumi.Output[dict[str, str]]:
+        nothing: dict[str, str] = {}
+        return pulumi.Output.from_input(nothing)
+
+    def _disk(self, role: RoleName) -> Disk:
+        return etcd.disk_of(self._cluster, role)
+
+    def _user_data(self, payload: Payload, reader: str, hostname: str | None = None) -> str:
+        return render(payload, AwsStore(self._cluster.name, reader), hostname)

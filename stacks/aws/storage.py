@@ -1,0 +1,191 @@
+"""The cluster's key, and its buckets: backups that nobody can take back, logs, and artefacts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from cluster.spec import Cluster
+from etcd.members import settings
+from network.addresses import ROLES
+from stacks.aws import policies
+from stacks.aws.network import Network
+from stacks.aws.tags import bucket, tags
+from stacks.protection import is_protected
+
+BACKUPS, LOGS, ARTEFACTS = "backups", "logs", "artefacts"
+_DAY_MS = 86_400_000
+_KEPT_DAYS = 30
+"""Backups where no etcd says how long."""
+_LOG_DAYS = 90
+_FORMER_DAYS = 30
+_PARTS_DAYS = 7
+_AUTO_SCALING = "autoscaling.amazonaws.com/AWSServiceRoleForAutoScaling"
+_SPOT = "spot.amazonaws.com/AWSServiceRoleForEC2Spot"
+
+
+@dataclass(frozen=True)
+class Account:
+    """Who owns what the stack makes."""
+
+    id: str
+    partition: str
+
+    @staticmethod
+    def of(caller: aws.GetCallerIdentityResult) -> Account:
+        return Account(caller.account_id, caller.arn.split(":")[1])
+
+
+class Storage(pulumi.ComponentResource):
+    """Everything that the cluster keeps in AWS is under one key, which AWS makes anew once a year."""
+
+    backups: aws.s3.Bucket
+    account: pulumi.Output[Account]
+
+    def __init__(self, cluster: Cluster, network: Network, opts: pulumi.ResourceOptions) -> None:
+        super().__init__("menagerie:aws:Storage", f"{cluster.name}-storage", None, opts)
+        self._cluster = cluster
+        self._own = pulumi.ResourceOptions(parent=self)
+        caller = aws.get_caller_identity_output(opts=pulumi.InvokeOutputOptions(parent=self))
+        self.account = caller.apply(Account.of)
+        self._policies: dict[str, aws.s3.BucketPolicy] = {}
+        self.key = self._key()
+        self.backups = self._bucket(BACKUPS, expired(kept_days(cluster), 1), locked_days=kept_days(cluster))
+        logs = self._bucket(LOGS, expired(_LOG_DAYS, 1))
+        self._bucket(ARTEFACTS, former_expired(_FORMER_DAYS))
+        self._log_flows(network, logs)
+        self.register_outputs({})
+
+    def _key(self) -> aws.kms.Key:
+        """Without it no host boots; AWS deletes keys 7 to 30 days after it was asked to."""
+        is_spot = any(pool.spot for pool in self._cluster.spec.pools.values())
+        launchers = [_AUTO_SCALING, *([_SPOT] if is_spot else [])]
+        return aws.kms.Key(
+            f"{self._cluster.name}-key",
+            description=f"{self._cluster.name}: disks, secrets and buckets",
+            enable_key_rotation=True,
+            deletion_window_in_days=30,
+            policy=self.account.apply(lambda account: policies.of_key(account.partition, account.id, launchers)),
+            tags=tags(self._cluster, "key"),
+            opts=pulumi.ResourceOptions(parent=self, protect=is_protected()),
+        )
+
+    def _bucket(
+        self, use: str, lifecycle: aws.s3.BucketLifecycleConfigurationRuleArgs, locked_days: int = 0
+    ) -> aws.s3.Bucket:
+        """locked_days: how long nobody without a right of its own deletes or overwrites what is written."""
+        name = f"{self._cluster.name}-{use}"
+        made = aws.s3.Bucket(
+            name,
+            bucket=self.account.apply(lambda account: bucket(self._cluster, use, account.id)),
+            object_lock_enabled=bool(locked_days),
+            # Of a cluster that was released, logs and artefacts go with their bucket; backups are for somebody to delete.
+            force_destroy=not locked_days and not is_protected(),
+            tags=tags(self._cluster, use),
+            # So a bucket that stays keeps its key.
+            opts=pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[self.key]),
+        )
+        versioning = aws.s3.BucketVersioning(
+            name,
+            bucket=made.id,
+            versioning_configuration=aws.s3.BucketVersioningVersioningConfigurationArgs(status="Enabled"),
+            opts=self._own,
+        )
+        self._close(name, made, use)
+        after = pulumi.ResourceOptions(parent=self, depends_on=[versioning])
+        aws.s3.BucketLifecycleConfiguration(name, bucket=made.id, rules=[lifecycle], opts=after)
+        if locked_days:
+            retention = aws.s3.BucketObjectLockConfigurationRuleDefaultRetentionArgs(
+                mode="GOVERNANCE", days=locked_days
+            )
+            rule = aws.s3.BucketObjectLockConfigurationRuleArgs(default_retention=retention)
+            aws.s3.BucketObjectLockConfiguration(name, bucket=made.id, rule=rule, opts=after)
+        return made
+
+    def _close(self, name: str, made: aws.s3.Bucket, use: str) -> None:
+        closed = aws.s3.BucketPublicAccessBlock(
+            name,
+            bucket=made.id,
+            block_public_acls=True,
+            block_public_policy=True,
+            ignore_public_acls=True,
+            restrict_public_buckets=True,
+            opts=self._own,
+        )
+        by_default = aws.s3.BucketServerSideEncryptionConfigurationRuleApplyServerSideEncryptionByDefaultArgs(
+            sse_algorithm="aws:kms", kms_master_key_id=self.key.arn
+        )
+        aws.s3.BucketServerSideEncryptionConfiguration(
+            name,
+            bucket=made.id,
+            rules=[
+                aws.s3.BucketServerSideEncryptionConfigurationRuleArgs(
+                    apply_server_side_encryption_by_default=by_default, bucket_key_enabled=True
+                )
+            ],
+            opts=self._own,
+        )
+        region = self._cluster.spec.control_plane.region
+
+        def policy(known: Sequence[Any]) -> str:
+            arn, account = known
+            return policies.of_bucket(arn, *(policies.write_logs(arn, account.id, region) if use == LOGS else ()))
+
+        # S3 refuses two changes of who may reach a bucket at a time.
+        after = pulumi.ResourceOptions(parent=self, depends_on=[closed])
+        self._policies[use] = aws.s3.BucketPolicy(
+            name, bucket=made.id, policy=pulumi.Output.all(made.arn, self.account).apply(policy), opts=after
+        )
+
+    def _log_flows(self, network: Network, logs: aws.s3.Bucket) -> None:
+        """Who talked to whom. Without a bucket policy AWS would write one itself."""
+        aws.ec2.FlowLog(
+            f"{self._cluster.name}-flows",
+            vpc_id=network.vpc.id,
+            traffic_type="ALL",
+            log_destination_type="s3",
+            log_destination=logs.arn,
+            tags=tags(self._cluster, "flow-log"),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[self._policies[LOGS]]),
+        )
+
+
+def kept_days(cluster: Cluster) -> int:
+    """How long backups are kept: as long as the etcd that keeps them longest says, in whole days."""
+    backups = [backup for role in ROLES if (backup := settings(cluster, role).backup)]
+    return max((-(-backup.keep // _DAY_MS) for backup in backups), default=_KEPT_DAYS)
+
+
+def expired(days: int, former_days: int) -> aws.s3.BucketLifecycleConfigurationRuleArgs:
+    """Objects go after some days, and what they were before; what is locked stays until it is not."""
+    return _rule(
+        expiration=aws.s3.BucketLifecycleConfigurationRuleExpirationArgs(days=days),
+        noncurrent_version_expiration=_former(former_days),
+    )
+
+
+def former_expired(days: int) -> aws.s3.BucketLifecycleConfigurationRuleArgs:
+    """What objects were before goes after some days; they stay."""
+    return _rule(noncurrent_version_expiration=_former(days))
+
+
+def _rule(**actions: Any) -> aws.s3.BucketLifecycleConfigurationRuleArgs:
+    """Of the whole bucket; parts of uploads that were never finished go as well."""
+    unfinished = aws.s3.BucketLifecycleConfigurationRuleAbortIncompleteMultipartUploadArgs(
+        days_after_initiation=_PARTS_DAYS
+    )
+    return aws.s3.BucketLifecycleConfigurationRuleArgs(
+        id="expire",
+        status="Enabled",
+        filter=aws.s3.BucketLifecycleConfigurationRuleFilterArgs(prefix=""),
+        abort_incomplete_multipart_upload=unfinished,
+        **actions,
+    )
+
+
+def _former(days: int) -> aws.s3.BucketLifecycleConfigurationRuleNoncurrentVersionExpirationArgs:
+    return aws.s3.BucketLifecycleConfigurationRuleNoncurrentVersionExpirationArgs(noncurrent_days=days)

@@ -1,0 +1,185 @@
+"""Workers in the region: a group for each pool, whose size is the autoscaler's after it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from cluster import catalogue
+from cluster.pools import Placement, Pool
+from cluster.spec import Cloud, Cluster
+from flows.flow import Role
+from stacks.aws.interfaces import efa_interfaces
+from stacks.aws.launch import Launch, image_of, template
+from stacks.aws.network import Network
+from stacks.aws.security import SecurityGroups
+from stacks.aws.storage import Storage
+from stacks.aws.tags import group_tags, named, refuse_too_many, tags, whole_tags
+from stacks.payloads import WORKERS
+
+_GIB = 2**30
+_SPREAD_IN_ZONE = 7
+""""Placement groups", rules of spread: running machines a zone and group."""
+_AUTOSCALER = "k8s.io/cluster-autoscaler"
+_STRATEGIES = {Placement.COMPACT: "cluster", Placement.SPREAD: "spread"}
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What all pools stand on."""
+
+    network: Network
+    security: SecurityGroups
+    storage: Storage
+    profile: aws.iam.InstanceProfile
+
+
+class Workers(pulumi.ComponentResource):
+    """Machines that are there keep running when the template changes: what runs on them is people's work."""
+
+    pools: dict[str, aws.autoscaling.Group]
+
+    def __init__(
+        self, cluster: Cluster, ground: Ground, user_data: Mapping[str, str], opts: pulumi.ResourceOptions
+    ) -> None:
+        """user_data: by pool in the region. opts: depends on what hosts fetch at boot."""
+        super().__init__("menagerie:aws:Workers", f"{cluster.name}-workers", None, opts)
+        self._cluster = cluster
+        self._ground = ground
+        self._own = pulumi.ResourceOptions(parent=self)
+        self._fabric = self._closed_fabric() if any(cluster.spec.pools[name].rdma for name in user_data) else None
+        self.pools = {name: self._pool(name, text) for name, text in user_data.items()}
+        self.register_outputs({})
+
+    def _closed_fabric(self) -> aws.ec2.SecurityGroup:
+        """A group whose members reach each other entirely ("Get started with EFA and NCCL"): EFA has no ports, and the
+        table of flows has none of what jobs say to each other."""
+        name, tagged = f"{self._cluster.name}-fabric", tags(self._cluster, "fabric")
+        group = aws.ec2.SecurityGroup(
+            name,
+            vpc_id=self._ground.network.vpc.id,
+            description=f"{self._cluster.name}: interfaces of EFA",
+            tags=tagged,
+            opts=self._own,
+        )
+        for side, declare in (("in", aws.vpc.SecurityGroupIngressRule), ("out", aws.vpc.SecurityGroupEgressRule)):
+            declare(
+                f"{name}-{side}",
+                security_group_id=group.id,
+                referenced_security_group_id=group.id,
+                ip_protocol="-1",
+                description="EFA wants all traffic among its members.",
+                tags=tagged,
+                opts=self._own,
+            )
+        return group
+
+    def _pool(self, name: str, user_data: str) -> aws.autoscaling.Group:
+        pool = self._cluster.spec.pools[name]
+        zones = tuple(map(str, pool.zones or self._cluster.spec.control_plane.zones))
+        refuse_impossible(name, pool, len(zones))
+        # The same name: the plan shows what a group costs by the template that is called like it.
+        common = named(self._cluster, f"pool-{name}", "launch_template")
+        made = self._template(common, name, pool, user_data)
+        return aws.autoscaling.Group(
+            common,
+            min_size=pool.min,
+            max_size=pool.max,
+            vpc_zone_identifiers=[self._ground.network.zones[zone].workers.id for zone in zones],
+            launch_template=aws.autoscaling.GroupLaunchTemplateArgs(id=made.id, version=made.latest_version.apply(str)),
+            placement_group=self._placement(common, name, pool),
+            health_check_type="EC2",
+            capacity_rebalance=pool.spot,
+            # It would end machines that the autoscaler has filled ("Cluster Autoscaler on AWS").
+            suspended_processes=["AZRebalance"],
+            # Machines that there are none of are no reason for an update to fail.
+            wait_for_capacity_timeout="0",
+            tags=group_tags(autoscaler_tags(self._cluster, name, pool)),
+            opts=pulumi.ResourceOptions(parent=self, ignore_changes=["desiredCapacity"]),
+        )
+
+    def _template(self, common: str, name: str, pool: Pool, user_data: str) -> aws.ec2.LaunchTemplate:
+        image, root = image_of(pool.image, pulumi.InvokeOutputOptions(parent=self))
+        disk_gib = -(-pool.disk_size // _GIB)
+        launch = Launch(f"{WORKERS}-{name}", str(pool.machine), image, root, disk_gib, user_data, self._ground.profile)
+        kind = {**_bought(pool), **self._plugged(pool)}
+        return template(common, self._cluster, launch, self._ground.storage, self._own, **kind)
+
+    def _plugged(self, pool: Pool) -> dict[str, Any]:
+        group = self._ground.security.of[Role.WORKER_IN_REGION].id
+        if not (pool.rdma and self._fabric):
+            return {"vpc_security_group_ids": [group]}
+        return {"network_interfaces": efa_interfaces(str(pool.machine), group, self._fabric.id)}
+
+    def _placement(self, common: str, name: str, pool: Pool) -> pulumi.Output[str] | None:
+        if pool.placement is None:
+            return None
+        made = aws.ec2.PlacementGroup(
+            common,
+            strategy=_STRATEGIES[pool.placement],
+            tags=tags(self._cluster, "pool", name),
+            opts=self._own,
+        )
+        return made.name
+
+
+def _bought(pool: Pool) -> dict[str, Any]:
+    """As usual, spare capacity that AWS takes back at any time, or out of what is reserved."""
+    if pool.spot:
+        return {"instance_market_options": aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="spot")}
+    if pool.reservation:
+        key = (
+            "capacity_reservation_id"
+            if pool.reservation.startswith("cr-")
+            else "capacity_reservation_resource_group_arn"
+        )
+        target = aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(
+            **{key: pool.reservation}
+        )
+        return {
+            "capacity_reservation_specification": aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(
+                capacity_reservation_target=target
+            )
+        }
+    return {}
+
+
+def autoscaler_tags(cluster: Cluster, name: str, pool: Pool) -> dict[str, str]:
+    """By which the cluster autoscaler finds a pool and knows its nodes before it has one ("Cluster Autoscaler on AWS").
+
+    Raises ValueError where a group cannot have so many.
+    """
+    template_ = f"{_AUTOSCALER}/node-template"
+    found = {
+        **whole_tags(cluster, "pool", name),
+        f"{_AUTOSCALER}/enabled": "true",
+        f"{_AUTOSCALER}/{cluster.name}": "owned",
+        f"{template_}/resources/ephemeral-storage": str(pool.disk_size),
+    }
+    found |= {f"{template_}/label/{key}": value for key, value in pool.labels.items()}
+    found |= {f"{template_}/taint/{taint.key}": f"{taint.value}:{taint.effect.value}" for taint in pool.taints}
+    known = catalogue.of(Cloud.AWS).machine_types.get(str(pool.machine))
+    if known and known.type and known.type.gpus:
+        found[f"{template_}/resources/nvidia.com/gpu"] = str(known.type.gpus)
+    if known and known.type and pool.rdma:
+        found[f"{template_}/resources/vpc.amazonaws.com/efa"] = str(known.type.efa)
+    refuse_too_many(f"pools.{name}", found)
+    return found
+
+
+def refuse_impossible(name: str, pool: Pool, zones: int) -> None:
+    """ValueError for what AWS does not have together."""
+    wrong = None
+    if pool.placement is Placement.SPREAD and pool.max > _SPREAD_IN_ZONE * zones:
+        most = _SPREAD_IN_ZONE * zones
+        wrong = f"max {pool.max} with placement spread: AWS spreads {_SPREAD_IN_ZONE} machines a zone, {most} in all"
+    elif pool.reservation and not pool.reservation.startswith(("cr-", "arn:")):
+        wrong = f"reservation {pool.reservation}: write the id of a reservation, cr-..., or the ARN of a group of them"
+    elif pool.reservation and pool.spot:
+        wrong = "reserved capacity is never spot; remove one of them"
+    if wrong:
+        raise ValueError(f"pools.{name}: {wrong}")

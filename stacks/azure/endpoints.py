@@ -1,0 +1,63 @@
+"""Ways to the vault and the storage account that lead neither over the internet nor through the NAT gateway."""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_azure_native as azure
+
+from cluster.spec import Cluster
+from stacks.azure.dns import linked_zone
+from stacks.azure.network import Network
+from stacks.azure.tags import tags
+
+
+class Endpoints(pulumi.ComponentResource):
+    """A private endpoint for each, and its name in a zone that the network sees ("Azure Private Endpoint private DNS
+    zone values")."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: pulumi.Input[str],
+        network: Network,
+        vault: pulumi.Input[str],
+        account: pulumi.Input[str],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        """vault, account: ids."""
+        super().__init__("menagerie:azure:Endpoints", "endpoints", None, opts)
+        self._cluster = cluster
+        self._group = group
+        self._network = network
+        self.made = [
+            self._endpoint("vault", vault, "privatelink.vaultcore.azure.net"),
+            self._endpoint("blob", account, "privatelink.blob.core.windows.net"),
+        ]
+        self.register_outputs({})
+
+    def _endpoint(self, service: str, id_: pulumi.Input[str], domain: str) -> azure.network.PrivateDnsZoneGroup:
+        """service: both its name with Azure and ours. Returns what makes its name known."""
+        own = pulumi.ResourceOptions(parent=self)
+        endpoint = azure.network.PrivateEndpoint(
+            service,
+            resource_group_name=self._group,
+            subnet=azure.network.SubnetArgs(id=self._network.subnets["endpoints"].id),
+            private_link_service_connections=[
+                azure.network.PrivateLinkServiceConnectionArgs(
+                    name=service, private_link_service_id=id_, group_ids=[service]
+                )
+            ],
+            tags=tags(self._cluster, "endpoints"),
+            opts=own,
+        )
+        zone = linked_zone(self._cluster, service, domain, self._group, self._network, own)
+        return azure.network.PrivateDnsZoneGroup(
+            service,
+            resource_group_name=self._group,
+            private_endpoint_name=endpoint.name,
+            private_dns_zone_group_name="default",
+            private_dns_zone_configs=[
+                azure.network.PrivateDnsZoneConfigArgs(name=service, private_dns_zone_id=zone.id)
+            ],
+            opts=own,
+        )

@@ -1,0 +1,160 @@
+"""What machines and scale sets have in common: user data, image, login, boot security, interfaces."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pulumi
+import pulumi_azure_native as azure
+
+from cluster import catalogue
+from cluster.spec import Cloud
+from stacks.azure.store import AzureStore
+from userdata import Payload, render
+
+_DEBIAN = "Debian:debian-12:12-gen2:latest"
+_ADMIN = "menagerie"
+SYSTEM_DISK_GIB = 64
+
+# "Trusted Launch for Azure virtual machines": families of sizes that it does not know yet.
+_WITHOUT_TRUSTED_LAUNCH = frozenset({"NDasrA100_v4", "NDm_A100_v4"})
+
+# "Azure virtual machine sizes naming conventions": an s among the letters after the number of vCPUs.
+_PREMIUM = re.compile(r"Standard_[A-Z]+\d+(-\d+)?[a-z]*s")
+
+
+@dataclass(frozen=True)
+class Boot:
+    """How the hosts of a reader get at their values. names: of a value -> in the vault. after: its rights."""
+
+    reader: str
+    vault_uri: pulumi.Output[str]
+    identity: azure.managedidentity.UserAssignedIdentity
+    names: Mapping[str, pulumi.Output[str]]
+    after: Sequence[pulumi.Resource]
+
+    def knowing(self, name: str, stored: pulumi.Output[str], granted: pulumi.Resource) -> Boot:
+        """With one value more."""
+        return replace(self, names={**self.names, name: stored}, after=[*self.after, granted])
+
+    def behind(self, others: Sequence[pulumi.Resource]) -> Boot:
+        """Not before `others` are there, too."""
+        return replace(self, after=[*self.after, *others])
+
+    def user_data(self, payload: Payload, hostname: str | None = None) -> pulumi.Output[str]:
+        """In base64, as Azure takes it."""
+        others = [name for name in self.names if name.startswith("payload-") and name != payload.name]
+        wanted = {name: stored for name, stored in self.names.items() if name not in others}
+
+        def text(known: Mapping[str, str], uri: str, client: str) -> str:
+            store = AzureStore(uri.rstrip("/"), client, self.reader, known)
+            return base64.b64encode(render(payload, store, hostname).encode()).decode()
+
+        gathered = pulumi.Output.all(names=pulumi.Output.all(**wanted), uri=self.vault_uri, id=self.identity.client_id)
+        return gathered.apply(lambda known: text(known["names"], known["uri"], known["id"]))
+
+
+def nobodys_key(seed: bytes = b"menagerie: nobody logs in") -> str:
+    """An SSH public key to which nobody has the other half: Azure makes no machine without one.
+
+    An Ed25519 key is a point's y coordinate (RFC 8032, 5.1.3). This one is a hash, so its private half is as hard to
+    find as anybody's. The first hash of the series that is a point.
+    """
+    p = 2**255 - 19
+    d = -121665 * pow(121666, p - 2, p) % p
+    digest = hashlib.sha256(seed).digest()
+    while True:
+        y = int.from_bytes(digest, "little") & (1 << 255) - 1
+        square = (y * y - 1) * pow(d * y * y + 1, p - 2, p) % p
+        if y < p and pow(square, (p - 1) // 2, p) == 1:
+            break
+        digest = hashlib.sha256(digest).digest()
+    blob = b"".join(len(part).to_bytes(4, "big") + part for part in (b"ssh-ed25519", digest))
+    return f"ssh-ed25519 {base64.b64encode(blob).decode()}"
+
+
+def login() -> azure.compute.LinuxConfigurationArgs:
+    """None: no password, a key that nobody has, and no firewall that lets port 22 through."""
+    key = azure.compute.SshPublicKeyArgs(path=f"/home/{_ADMIN}/.ssh/authorized_keys", key_data=nobodys_key())
+    return azure.compute.LinuxConfigurationArgs(
+        disable_password_authentication=True,
+        provision_vm_agent=True,
+        ssh=azure.compute.SshConfigurationArgs(public_keys=[key]),
+    )
+
+
+def single_os_profile(name: str, user_data: pulumi.Input[str]) -> azure.compute.OSProfileArgs:
+    """Of one machine. Without extensions: they are a way to run what one likes as root."""
+    return azure.compute.OSProfileArgs(
+        computer_name=name,
+        admin_username=_ADMIN,
+        custom_data=user_data,
+        allow_extension_operations=False,
+        linux_configuration=login(),
+    )
+
+
+def group_os_profile(prefix: str, user_data: pulumi.Input[str]) -> azure.compute.VirtualMachineScaleSetOSProfileArgs:
+    """Of the machines of a scale set, whose names begin with `prefix`."""
+    return azure.compute.VirtualMachineScaleSetOSProfileArgs(
+        computer_name_prefix=prefix,
+        admin_username=_ADMIN,
+        custom_data=user_data,
+        allow_extension_operations=False,
+        linux_configuration=login(),
+    )
+
+
+def image(text: str | None) -> azure.compute.ImageReferenceArgs:
+    """Of an id in a gallery or of a managed image, or publisher:offer:sku:version. Raises ValueError for others."""
+    found = text or _DEBIAN
+    if found.startswith("/CommunityGalleries/"):
+        return azure.compute.ImageReferenceArgs(community_gallery_image_id=found)
+    if found.startswith("/SharedGalleries/"):
+        return azure.compute.ImageReferenceArgs(shared_gallery_image_id=found)
+    if found.startswith("/subscriptions/"):
+        return azure.compute.ImageReferenceArgs(id=found)
+    parts = found.split(":")
+    if len(parts) != 4:
+        raise ValueError(
+            f"{found} isn't an image of Azure; write publisher:offer:sku:version, or an id that begins with "
+            "/subscriptions/, /SharedGalleries/ or /CommunityGalleries/"
+        )
+    publisher, offer, sku, version = parts
+    return azure.compute.ImageReferenceArgs(publisher=publisher, offer=offer, sku=sku, version=version)
+
+
+def boot_security(machine: str) -> azure.compute.SecurityProfileArgs:
+    """Encryption at the host covers what the disks' own does not: caches and temporary disks.
+
+    Drivers of GPUs are built on the machine or signed by their maker; with secure boot the kernel takes neither.
+    """
+    known = catalogue.of(Cloud.AZURE).machine_types.get(machine)
+    if known and known.series and known.series.series in _WITHOUT_TRUSTED_LAUNCH:
+        return azure.compute.SecurityProfileArgs(encryption_at_host=True)
+    has_gpus = bool(known and known.type and known.type.gpus)
+    return azure.compute.SecurityProfileArgs(
+        encryption_at_host=True,
+        security_type="TrustedLaunch",
+        uefi_settings=azure.compute.UefiSettingsArgs(secure_boot_enabled=not has_gpus, v_tpm_enabled=True),
+    )
+
+
+def diagnostics() -> azure.compute.DiagnosticsProfileArgs:
+    """What a host says on its console while it boots, kept by Azure: nobody can log in to look."""
+    return azure.compute.DiagnosticsProfileArgs(boot_diagnostics=azure.compute.BootDiagnosticsArgs(enabled=True))
+
+
+def system_disk(machine: str) -> str:
+    """The kind of disk that a size can have its system on."""
+    return "Premium_LRS" if _PREMIUM.match(machine) else "StandardSSD_LRS"
+
+
+def is_accelerated(machine: str) -> bool:
+    """Whether a size is known to give its interfaces a function of the card (SR-IOV)."""
+    known = catalogue.of(Cloud.AZURE).machine_types.get(machine)
+    return bool(known and known.series and known.series.accelerated_networking)

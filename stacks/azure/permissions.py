@@ -1,0 +1,98 @@
+"""What `up`, `preview` and `destroy` may have to do in Azure, as data: each type of resource -> its operations.
+
+The operations are those of "Azure permissions", by resource provider. A role for operators is made of them; it stands
+in docs/azure.md, and a test compares it with what the stack declares.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+
+
+def _all_of(kind: str, *more: str) -> tuple[str, ...]:
+    return tuple(f"{kind}/{verb}" for verb in ("read", "write", "delete", *more))
+
+
+_NETWORK, _COMPUTE = "Microsoft.Network", "Microsoft.Compute"
+_VAULTS, _ACCOUNTS = "Microsoft.KeyVault/vaults", "Microsoft.Storage/storageAccounts"
+_RIGHTS = "Microsoft.Authorization"
+
+ACTIONS: Mapping[str, tuple[str, ...]] = {
+    "azure-native:authorization:ManagementLockByScope": _all_of(f"{_RIGHTS}/locks"),
+    "azure-native:authorization:RoleAssignment": _all_of(f"{_RIGHTS}/roleAssignments"),
+    "azure-native:authorization:RoleDefinition": _all_of(f"{_RIGHTS}/roleDefinitions"),
+    "azure-native:compute:Disk": _all_of(f"{_COMPUTE}/disks"),
+    "azure-native:compute:DiskEncryptionSet": _all_of(f"{_COMPUTE}/diskEncryptionSets"),
+    "azure-native:compute:ProximityPlacementGroup": _all_of(f"{_COMPUTE}/proximityPlacementGroups"),
+    "azure-native:compute:VirtualMachine": _all_of(f"{_COMPUTE}/virtualMachines"),
+    "azure-native:compute:VirtualMachineScaleSet": (
+        *_all_of(f"{_COMPUTE}/virtualMachineScaleSets"),
+        f"{_COMPUTE}/capacityReservationGroups/read",
+        f"{_COMPUTE}/capacityReservationGroups/deploy/action",
+        f"{_COMPUTE}/galleries/images/versions/read",
+        f"{_COMPUTE}/images/read",
+    ),
+    "azure-native:keyvault:Key": (f"{_VAULTS}/keys/read", f"{_VAULTS}/keys/write"),
+    "azure-native:keyvault:Secret": (f"{_VAULTS}/secrets/read", f"{_VAULTS}/secrets/write"),
+    "azure-native:keyvault:Vault": (
+        *_all_of(_VAULTS, "PrivateEndpointConnectionsApproval/action"),
+        "Microsoft.KeyVault/locations/deletedVaults/read",
+        "Microsoft.KeyVault/locations/operationResults/read",
+    ),
+    "azure-native:managedidentity:UserAssignedIdentity": _all_of(
+        "Microsoft.ManagedIdentity/userAssignedIdentities", "assign/action"
+    ),
+    "azure-native:network:FlowLog": (
+        *_all_of(f"{_NETWORK}/networkWatchers/flowLogs"),
+        f"{_NETWORK}/networkWatchers/read",
+        f"{_NETWORK}/networkWatchers/configureFlowLog/action",
+    ),
+    "azure-native:network:LoadBalancer": _all_of(
+        f"{_NETWORK}/loadBalancers", "backendAddressPools/join/action", "probes/join/action"
+    ),
+    "azure-native:network:LocalNetworkGateway": _all_of(f"{_NETWORK}/localNetworkGateways"),
+    "azure-native:network:NatGateway": _all_of(f"{_NETWORK}/natGateways", "join/action"),
+    "azure-native:network:NetworkInterface": _all_of(f"{_NETWORK}/networkInterfaces", "join/action"),
+    "azure-native:network:NetworkSecurityGroup": _all_of(f"{_NETWORK}/networkSecurityGroups", "join/action"),
+    "azure-native:network:PrivateDnsZoneGroup": _all_of(f"{_NETWORK}/privateEndpoints/privateDnsZoneGroups"),
+    "azure-native:network:PrivateEndpoint": _all_of(f"{_NETWORK}/privateEndpoints"),
+    "azure-native:network:PublicIPAddress": _all_of(f"{_NETWORK}/publicIPAddresses", "join/action"),
+    "azure-native:network:Subnet": _all_of(f"{_NETWORK}/virtualNetworks/subnets", "join/action"),
+    "azure-native:network:VirtualNetwork": _all_of(f"{_NETWORK}/virtualNetworks", "join/action"),
+    "azure-native:network:VirtualNetworkGateway": _all_of(f"{_NETWORK}/virtualNetworkGateways"),
+    "azure-native:network:VirtualNetworkGatewayConnection": _all_of(f"{_NETWORK}/connections"),
+    "azure-native:privatedns:PrivateRecordSet": _all_of(f"{_NETWORK}/privateDnsZones/A"),
+    "azure-native:privatedns:PrivateZone": _all_of(f"{_NETWORK}/privateDnsZones", "join/action"),
+    "azure-native:privatedns:VirtualNetworkLink": _all_of(f"{_NETWORK}/privateDnsZones/virtualNetworkLinks"),
+    "azure-native:resources:ResourceGroup": _all_of("Microsoft.Resources/subscriptions/resourceGroups"),
+    "azure-native:storage:BlobContainer": _all_of(f"{_ACCOUNTS}/blobServices/containers"),
+    "azure-native:storage:BlobContainerImmutabilityPolicy": _all_of(
+        f"{_ACCOUNTS}/blobServices/containers/immutabilityPolicies"
+    ),
+    "azure-native:storage:BlobServiceProperties": (
+        f"{_ACCOUNTS}/blobServices/read",
+        f"{_ACCOUNTS}/blobServices/write",
+    ),
+    "azure-native:storage:ManagementPolicy": _all_of(f"{_ACCOUNTS}/managementPolicies"),
+    "azure-native:storage:StorageAccount": _all_of(_ACCOUNTS, "PrivateEndpointConnectionsApproval/action"),
+}
+
+ALWAYS = ("Microsoft.Resources/subscriptions/read", f"{_COMPUTE}/locations/operations/read")
+"""To find the subscription, and to wait for what takes long."""
+
+
+def operators_role(types: Iterable[str] = tuple(ACTIONS)) -> str:
+    """A role for who runs menagerie, as `az role definition create --role-definition` takes it."""
+    actions = {action for type_ in types for action in ACTIONS[type_]}
+    role = {
+        "Name": "Menagerie operator",
+        "IsCustom": True,
+        "Description": "Makes, changes and takes away clusters. Reads no secret.",
+        "Actions": sorted({*actions, *ALWAYS}),
+        "NotActions": [],
+        "DataActions": [],
+        "NotDataActions": [],
+        "AssignableScopes": ["/subscriptions/<subscription>"],
+    }
+    return json.dumps(role, indent=2) + "\n"

@@ -1,0 +1,92 @@
+"""Roles: Azure's own by their ids ("Azure built-in roles"), and those that are ours because Azure has none so small."""
+
+from __future__ import annotations
+
+import uuid
+from enum import StrEnum
+
+import pulumi
+import pulumi_azure_native as azure
+
+from cluster.spec import Cluster
+
+
+class BuiltIn(StrEnum):
+    """Each as Azure calls it."""
+
+    KEY_VAULT_CRYPTO_SERVICE_ENCRYPTION_USER = "e147488a-f6f5-4113-8e2d-b22465e65bf6"
+    KEY_VAULT_SECRETS_USER = "4633458b-17de-408a-b874-0445c86b69e6"
+    STORAGE_BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
+
+
+WRITE_SECRET = "Microsoft.KeyVault/vaults/secrets/setSecret/action"
+_BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
+WRITE_BLOBS = (f"{_BLOBS}/write", f"{_BLOBS}/add/action")
+_OURS = uuid.UUID("5f8a1a52-6c0c-5f0e-9f4e-0d6a8a0f5c11")
+
+
+def built_in(subscription: pulumi.Output[str], role: BuiltIn) -> pulumi.Output[str]:
+    """The id of one of Azure's own roles."""
+    return _role_id(subscription, pulumi.Output.from_input(role.value))
+
+
+def own(
+    cluster: Cluster,
+    name: str,
+    data_actions: tuple[str, ...],
+    group: azure.resources.ResourceGroup,
+    subscription: pulumi.Output[str],
+    opts: pulumi.ResourceOptions,
+) -> pulumi.Output[str]:
+    """The id of a new role that can be given in the cluster's group alone. Names of roles are the whole tenant's."""
+    own_id = subscription.apply(lambda known: str(uuid.uuid5(_OURS, f"{known}/{cluster.name}/{name}")))
+    made = azure.authorization.RoleDefinition(
+        name,
+        role_definition_id=own_id,
+        role_name=own_id.apply(lambda known: f"menagerie {cluster.name} {name} {known[:8]}"),
+        description="Made by menagerie.",
+        role_type="CustomRole",
+        scope=group.id,
+        assignable_scopes=[group.id],
+        permissions=[azure.authorization.PermissionArgs(data_actions=list(data_actions))],
+        opts=opts,
+    )
+    # Not the resource's own id, which has its scope before it and so differs from what an assignment is given back.
+    return pulumi.Output.all(_role_id(subscription, own_id), made.id).apply(lambda known: str(known[0]))
+
+
+def assign(
+    name: str,
+    role: pulumi.Input[str],
+    principal: pulumi.Input[str],
+    scope: pulumi.Input[str],
+    opts: pulumi.ResourceOptions,
+) -> azure.authorization.RoleAssignment:
+    """Give an identity a role at a scope. It may take Azure ten minutes ("Troubleshoot Azure RBAC")."""
+    return azure.authorization.RoleAssignment(
+        name,
+        role_definition_id=role,
+        principal_id=principal,
+        # Without it Azure looks the identity up in the directory, which may not know it yet.
+        principal_type="ServicePrincipal",
+        scope=scope,
+        opts=opts,
+    )
+
+
+def lock(name: str, what: pulumi.CustomResource, opts: pulumi.ResourceOptions) -> None:
+    """Refuses to delete what keeps data, to people too: Azure has no other deletion protection for it."""
+    azure.authorization.ManagementLockByScope(
+        f"{name}-lock",
+        lock_name=f"{name}-keeps-data",
+        level="CanNotDelete",
+        scope=what.id,
+        notes="Keeps data. Made by menagerie.",
+        opts=opts,
+    )
+
+
+def _role_id(subscription: pulumi.Output[str], role: pulumi.Output[str]) -> pulumi.Output[str]:
+    return pulumi.Output.format(
+        "/subscriptions/{0}/providers/Microsoft.Authorization/roleDefinitions/{1}", subscription, role
+    )

@@ -1,0 +1,90 @@
+"""Network security groups, from the table of flows and nothing beside it."""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_azure_native as azure
+
+from cluster.artefacts import ArtefactSource
+from cluster.spec import Cluster
+from flows.flow import Protocol
+from flows.table import flows
+from network.addresses import AddressPlan
+from stacks.azure.rules import ANYWHERE, FIRST, LAST, SUBNETS, Direction, Rule, rules
+from stacks.azure.tags import tags
+
+_PROTOCOLS = {Protocol.TCP: "Tcp", Protocol.UDP: "Udp", Protocol.ESP: "Esp", Protocol.ALL: "*"}
+
+
+class SecurityGroups(pulumi.ComponentResource):
+    """A group for each subnet with hosts or endpoints, with its rules inside: they change together or not at all."""
+
+    of: dict[str, azure.network.NetworkSecurityGroup]
+    """Name of the subnet -> its group."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        plan: AddressPlan,
+        group: pulumi.Input[str],
+        source: ArtefactSource,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__("menagerie:azure:SecurityGroups", "security-groups", None, opts)
+        found = rules(cluster, plan, source, flows(cluster, source))
+        self.of = {
+            subnet: azure.network.NetworkSecurityGroup(
+                subnet,
+                resource_group_name=group,
+                security_rules=_numbered([rule for rule in found if rule.subnet == subnet]),
+                tags=tags(cluster, subnet),
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            for subnet in dict.fromkeys(SUBNETS.values())
+            if subnet != "workers" or cluster.spec.cloud_workers
+        }
+        self.register_outputs({})
+
+
+def _numbered(of_group: list[Rule]) -> list[azure.network.SecurityRuleArgs]:
+    """In both directions what no rule of ours lets through is refused, before Azure's own rules let it pass."""
+    numbers = dict.fromkeys(Direction, FIRST)
+    made = []
+    for rule in of_group:
+        made.append(_allowed(rule, numbers[rule.direction]))
+        numbers[rule.direction] += 1
+    return made + [_refused(direction) for direction in Direction]
+
+
+def _allowed(rule: Rule, priority: int) -> azure.network.SecurityRuleArgs:
+    one_source, one_destination = len(rule.sources) == 1, len(rule.destinations) == 1
+    return azure.network.SecurityRuleArgs(
+        name=f"{rule.direction.lower()}-{rule.name}",
+        description=rule.why,
+        priority=priority,
+        direction=rule.direction.value,
+        access="Allow",
+        protocol=_PROTOCOLS[rule.protocol],
+        source_port_range=ANYWHERE,
+        source_address_prefix=rule.sources[0] if one_source else None,
+        source_address_prefixes=None if one_source else list(rule.sources),
+        destination_address_prefix=rule.destinations[0] if one_destination else None,
+        destination_address_prefixes=None if one_destination else list(rule.destinations),
+        destination_port_range=ANYWHERE if not rule.ports else None,
+        destination_port_ranges=list(map(str, rule.ports)) or None,
+    )
+
+
+def _refused(direction: Direction) -> azure.network.SecurityRuleArgs:
+    return azure.network.SecurityRuleArgs(
+        name=f"{direction.lower()}-nothing-else",
+        description="What has no row in the table of flows is closed.",
+        priority=LAST,
+        direction=direction.value,
+        access="Deny",
+        protocol="*",
+        source_port_range=ANYWHERE,
+        source_address_prefix=ANYWHERE,
+        destination_address_prefix=ANYWHERE,
+        destination_port_range=ANYWHERE,
+    )

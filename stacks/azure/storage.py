@@ -1,0 +1,193 @@
+"""The cluster's storage account: backups that nobody can take back, logs, and artefacts."""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_azure_native as azure
+
+from cluster.spec import Cluster
+from stacks.azure import roles
+from stacks.azure.keys import Keys
+from stacks.azure.network import Network
+from stacks.azure.roles import BuiltIn
+from stacks.azure.tags import account_name, tags
+from stacks.protection import is_protected
+
+BACKUPS, ARTEFACTS = "backups", "artefacts"
+_FLOW_LOGS = "insights-logs-flowlogflowevent"
+""""Virtual network flow logs": the container that Azure makes for them."""
+_DAY_MS = 86_400_000
+_KEPT_DAYS = 30
+"""Backups where no etcd says how long, and logs."""
+_UNDELETE_DAYS = 7
+# Azure makes both itself with the first network of a region ("Enable or disable Azure Network Watcher").
+_WATCHERS = "NetworkWatcherRG"
+
+
+class Storage(pulumi.ComponentResource):
+    """Zone-redundant, under the cluster's key, without account keys and without an address outside the network."""
+
+    backups: azure.storage.BlobContainer
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: pulumi.Input[str],
+        network: Network,
+        keys: Keys,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__("menagerie:azure:Storage", "storage", None, opts)
+        self._cluster = cluster
+        self._group = group
+        self._keys = keys
+        self._own = pulumi.ResourceOptions(parent=self)
+        self.account = self._account()
+        self.backups = self._containers()
+        self._lifecycle()
+        self._log_flows(network)
+        self.register_outputs({})
+
+    def _account(self) -> azure.storage.StorageAccount:
+        """A user-assigned identity, for the account is made with its key, when it has no identity of its own yet."""
+        identity = self._identity("storage")
+        granted = self._keys.may_encrypt("storage", identity.principal_id)
+        return azure.storage.StorageAccount(
+            account_name(self._cluster),
+            resource_group_name=self._group,
+            kind="StorageV2",
+            sku=azure.storage.SkuArgs(name="Standard_ZRS"),
+            identity=azure.storage.IdentityArgs(type="UserAssigned", user_assigned_identities=[identity.id]),
+            encryption=azure.storage.EncryptionArgs(
+                key_source="Microsoft.Keyvault",
+                key_vault_properties=azure.storage.KeyVaultPropertiesArgs(
+                    # Without a version: then Azure follows the key's rotation.
+                    key_name=self._keys.key.name,
+                    key_vault_uri=self._keys.uri,
+                ),
+                encryption_identity=azure.storage.EncryptionIdentityArgs(encryption_user_assigned_identity=identity.id),
+            ),
+            allow_blob_public_access=False,
+            allow_shared_key_access=False,
+            allow_cross_tenant_replication=False,
+            default_to_o_auth_authentication=True,
+            enable_https_traffic_only=True,
+            minimum_tls_version="TLS1_2",
+            public_network_access="Disabled",
+            # Flow logs come from a trusted service, from outside the network.
+            network_rule_set=azure.storage.NetworkRuleSetArgs(
+                bypass="AzureServices", default_action=azure.storage.DefaultAction.DENY
+            ),
+            tags=tags(self._cluster, "storage"),
+            opts=pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[granted]),
+        )
+
+    def _containers(self) -> azure.storage.BlobContainer:
+        blobs = azure.storage.BlobServiceProperties(
+            "blobs",
+            resource_group_name=self._group,
+            account_name=self.account.name,
+            blob_services_name="default",
+            is_versioning_enabled=True,
+            delete_retention_policy=azure.storage.DeleteRetentionPolicyArgs(enabled=True, days=_UNDELETE_DAYS),
+            container_delete_retention_policy=azure.storage.DeleteRetentionPolicyArgs(
+                enabled=True, days=_UNDELETE_DAYS
+            ),
+            opts=self._own,
+        )
+        after = pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[blobs])
+        backups = azure.storage.BlobContainer(
+            BACKUPS,
+            resource_group_name=self._group,
+            account_name=self.account.name,
+            container_name=BACKUPS,
+            immutable_storage_with_versioning=azure.storage.ImmutableStorageWithVersioningArgs(enabled=True),
+            opts=after,
+        )
+        azure.storage.BlobContainerImmutabilityPolicy(
+            BACKUPS,
+            resource_group_name=self._group,
+            account_name=self.account.name,
+            container_name=backups.name,
+            immutability_policy_name="default",
+            immutability_period_since_creation_in_days=kept_days(self._cluster),
+            opts=self._own,
+        )
+        azure.storage.BlobContainer(
+            ARTEFACTS,
+            resource_group_name=self._group,
+            account_name=self.account.name,
+            container_name=ARTEFACTS,
+            opts=after,
+        )
+        return backups
+
+    def _lifecycle(self) -> None:
+        azure.storage.ManagementPolicy(
+            "lifecycle",
+            resource_group_name=self._group,
+            account_name=self.account.name,
+            management_policy_name="default",
+            policy=azure.storage.ManagementPolicySchemaArgs(
+                rules=[_removed(BACKUPS, kept_days(self._cluster)), _removed(_FLOW_LOGS, _KEPT_DAYS)]
+            ),
+            opts=self._own,
+        )
+
+    def _log_flows(self, network: Network) -> None:
+        """Who talked to whom. With an identity, for the account takes no keys."""
+        identity = self._identity("flow-logs")
+        granted = roles.assign(
+            "flow-logs",
+            roles.built_in(self._keys.subscription, BuiltIn.STORAGE_BLOB_DATA_CONTRIBUTOR),
+            identity.principal_id,
+            self.account.id,
+            self._own,
+        )
+        region = self._cluster.spec.control_plane.region
+        azure.network.FlowLog(
+            "flow-logs",
+            resource_group_name=_WATCHERS,
+            network_watcher_name=f"NetworkWatcher_{region}",
+            flow_log_name=f"menagerie-{self._cluster.name}",
+            target_resource_id=network.network.id,
+            storage_id=self.account.id,
+            enabled=True,
+            format=azure.network.FlowLogFormatParametersArgs(type="JSON", version=2),
+            identity=azure.network.ManagedServiceIdentityArgs(
+                type=azure.network.ResourceIdentityType.USER_ASSIGNED, user_assigned_identities=[identity.id]
+            ),
+            tags=tags(self._cluster, "flow-logs"),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[granted]),
+        )
+
+    def _identity(self, name: str) -> azure.managedidentity.UserAssignedIdentity:
+        return azure.managedidentity.UserAssignedIdentity(
+            name, resource_group_name=self._group, tags=tags(self._cluster, name), opts=self._own
+        )
+
+
+def kept_days(cluster: Cluster) -> int:
+    """How long backups are kept: as long as the etcd that keeps them longest says, in whole days."""
+    backups = [etcd.backup for etcd in (cluster.spec.etcd.main, cluster.spec.etcd.events) if etcd.backup]
+    return max((-(-backup.keep // _DAY_MS) for backup in backups), default=_KEPT_DAYS)
+
+
+def _removed(container: str, days: int) -> azure.storage.ManagementPolicyRuleArgs:
+    """Blobs and their former versions go when they are so old."""
+    return azure.storage.ManagementPolicyRuleArgs(
+        name=container,
+        type="Lifecycle",
+        enabled=True,
+        definition=azure.storage.ManagementPolicyDefinitionArgs(
+            filters=azure.storage.ManagementPolicyFilterArgs(blob_types=["blockBlob"], prefix_match=[f"{container}/"]),
+            actions=azure.storage.ManagementPolicyActionArgs(
+                base_blob=azure.storage.ManagementPolicyBaseBlobArgs(
+                    delete=azure.storage.DateAfterModificationArgs(days_after_modification_greater_than=days)
+                ),
+                version=azure.storage.ManagementPolicyVersionArgs(
+                    delete=azure.storage.DateAfterCreationArgs(days_after_creation_greater_than=days)
+                ),
+            ),
+        ),
+    )

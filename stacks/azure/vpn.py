@@ -1,0 +1,156 @@
+"""The region's end of the tunnels to sites: an active-active gateway with BGP, and a connection for each edge router.
+
+A connection is both tunnels of a router, one to each instance of the gateway ("About active-active mode VPN
+gateways"). Azure knows one BGP address of a router, so both instances expect its sessions from the edge's address in
+the router's first tunnel; their own addresses are the plan's, one a tunnel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pulumi
+import pulumi_azure_native as azure
+
+from cluster.spec import Cluster
+from cluster.vpn import ENDS, gateway
+from network.vpn import Tunnel, tunnels
+from stacks.azure.network import zones_of_region
+from stacks.azure.tags import short, tags
+from stacks.protection import is_protected
+
+_SKU = "VpnGw2AZ"
+""""About VPN Gateway SKUs": zone-redundant, 1 Gbit/s in all, 30 tunnels."""
+_GATEWAY = "vpn"
+_LONGEST = 72
+_KEY_LIFETIME_S = 27000
+_KEY_LIFETIME_KB = 102_400_000
+""""About cryptographic requirements and Azure VPN gateways": the defaults."""
+
+
+class Vpn(pulumi.ComponentResource):
+    """The gateway takes Azure half an hour to make. Its two public addresses are what the routers call."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: azure.resources.ResourceGroup,
+        subnet: azure.network.Subnet,
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__("menagerie:azure:Vpn", "vpn", None, opts)
+        self._cluster = cluster
+        self._group = group
+        self._own = pulumi.ResourceOptions(parent=self)
+        plan = tunnels(cluster)
+        self.addresses = [self._address(end) for end in range(ENDS)]
+        self.gateway = self._gateway(subnet, plan)
+        for site, router in dict.fromkeys((tunnel.site, tunnel.router) for tunnel in plan):
+            self._connection([tunnel for tunnel in plan if (tunnel.site, tunnel.router) == (site, router)])
+        self.register_outputs({})
+
+    def _address(self, end: int) -> azure.network.PublicIPAddress:
+        """Kept when the gateway is made anew: routers name it."""
+        return azure.network.PublicIPAddress(
+            f"vpn-{end}",
+            resource_group_name=self._group.name,
+            sku=azure.network.PublicIPAddressSkuArgs(name="Standard"),
+            public_ip_allocation_method="Static",
+            zones=zones_of_region(self._cluster),
+            tags=tags(self._cluster, "vpn"),
+            opts=pulumi.ResourceOptions(parent=self, protect=is_protected()),
+        )
+
+    def _gateway(self, subnet: azure.network.Subnet, plan: Iterable[Tunnel]) -> azure.network.VirtualNetworkGateway:
+        ends = [
+            azure.network.VirtualNetworkGatewayIPConfigurationArgs(
+                name=f"end-{end}",
+                subnet=azure.network.SubResourceArgs(id=subnet.id),
+                public_ip_address=azure.network.SubResourceArgs(id=address.id),
+                private_ip_allocation_method="Dynamic",
+            )
+            for end, address in enumerate(self.addresses)
+        ]
+        inside = [
+            azure.network.IPConfigurationBgpPeeringAddressArgs(
+                ipconfiguration_id=self._end(end),
+                custom_bgp_ip_addresses=[str(each.cloud.address.ip) for each in plan if each.gateway_end == end],
+            )
+            for end in range(ENDS)
+        ]
+        return azure.network.VirtualNetworkGateway(
+            _GATEWAY,
+            virtual_network_gateway_name=_GATEWAY,
+            resource_group_name=self._group.name,
+            gateway_type="Vpn",
+            vpn_type="RouteBased",
+            vpn_gateway_generation="Generation2",
+            sku=azure.network.VirtualNetworkGatewaySkuArgs(name=_SKU, tier=_SKU),
+            active_active=True,
+            enable_bgp=True,
+            ip_configurations=ends,
+            bgp_settings=azure.network.BgpSettingsArgs(
+                asn=gateway(self._cluster.spec).asn, bgp_peering_addresses=inside
+            ),
+            tags=tags(self._cluster, "vpn"),
+            opts=self._own,
+        )
+
+    def _end(self, end: int) -> pulumi.Output[str]:
+        return pulumi.Output.format(
+            "{0}/providers/Microsoft.Network/virtualNetworkGateways/{1}/ipConfigurations/end-{2}",
+            self._group.id,
+            _GATEWAY,
+            end,
+        )
+
+    def _connection(self, both: list[Tunnel]) -> None:
+        """both: tunnels of one router."""
+        first = both[0]
+        name = short(f"{first.site}-{first.router}", _LONGEST)
+        router = azure.network.LocalNetworkGateway(
+            name,
+            resource_group_name=self._group.name,
+            gateway_ip_address=str(first.peer),
+            # Routes come by BGP alone.
+            local_network_address_space=azure.network.AddressSpaceArgs(address_prefixes=[]),
+            bgp_settings=azure.network.BgpSettingsArgs(
+                asn=first.edge.asn, bgp_peering_address=str(first.edge.address.ip)
+            ),
+            tags=tags(self._cluster, "vpn"),
+            opts=self._own,
+        )
+        azure.network.VirtualNetworkGatewayConnection(
+            name,
+            resource_group_name=self._group.name,
+            connection_type="IPsec",
+            connection_protocol="IKEv2",
+            virtual_network_gateway1=azure.network.VirtualNetworkGatewayArgs(id=self.gateway.id),
+            local_network_gateway2=azure.network.LocalNetworkGatewayArgs(id=router.id),
+            enable_bgp=True,
+            gateway_custom_bgp_ip_addresses=[
+                azure.network.GatewayCustomBgpIpAddressIpConfigurationArgs(
+                    ip_configuration_id=self._end(tunnel.gateway_end),
+                    custom_bgp_ip_address=str(tunnel.cloud.address.ip),
+                )
+                for tunnel in both
+            ],
+            ipsec_policies=[_policy()],
+            shared_key=pulumi.Config().require_secret(first.secret),
+            tags=tags(self._cluster, "vpn"),
+            opts=self._own,
+        )
+
+
+def _policy() -> azure.network.IpsecPolicyArgs:
+    """What `Tunnel.esp` says, and no other; in IKE and for each new key the same strength."""
+    return azure.network.IpsecPolicyArgs(
+        ike_encryption="GCMAES256",
+        ike_integrity="SHA384",
+        dh_group="ECP384",
+        ipsec_encryption="GCMAES256",
+        ipsec_integrity="GCMAES256",
+        pfs_group="ECP384",
+        sa_life_time_seconds=_KEY_LIFETIME_S,
+        sa_data_size_kilobytes=_KEY_LIFETIME_KB,
+    )

@@ -1,0 +1,137 @@
+"""Workers in the region: a scale set for each pool, whose size is the autoscaler's after it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pulumi
+import pulumi_azure_native as azure
+
+from cluster.pools import Placement, Pool
+from cluster.spec import Cluster
+from stacks.azure.hosts import Boot
+from stacks.azure.scale_sets import Model, identity
+from stacks.azure.tags import autoscaler_tags, host_prefix, scale_set_name, tags
+from userdata import Payload
+
+_GIB = 2**30
+_MOST_IN_ONE_GROUP = 100
+""""Virtual Machine Scale Sets and placement groups"."""
+_FAULT_DOMAINS = 5
+""""Choose the right number of fault domains": in zones 1 is as many as there are, 5 is five or no machine."""
+
+# A change of these is refused by Azure; workers keep nothing, so the scale set is made anew.
+_FIXED = [
+    "platformFaultDomainCount",
+    "proximityPlacementGroup",
+    "singlePlacementGroup",
+    "virtualMachineProfile.osProfile.computerNamePrefix",
+    "virtualMachineProfile.priority",
+    "zones",
+]
+
+
+class Workers(pulumi.ComponentResource):
+    """Machines that are there keep running when the model changes: what runs on them is people's work."""
+
+    pools: dict[str, azure.compute.VirtualMachineScaleSet]
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        group: pulumi.Input[str],
+        subnet: azure.network.Subnet,
+        disks: azure.compute.DiskEncryptionSet,
+        boot: Boot,
+        payloads: Mapping[str, Payload],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        """payloads: by pool in the region."""
+        super().__init__("menagerie:azure:Workers", "workers", None, opts)
+        self._cluster = cluster
+        self._group = group
+        self._boot = boot
+        self.pools = {}
+        for name, payload in payloads.items():
+            pool = cluster.spec.pools[name]
+            model = Model(
+                machine=str(pool.machine),
+                prefix=host_prefix(name),
+                image=pool.image,
+                disk_gib=-(-pool.disk_size // _GIB),
+                user_data=boot.user_data(payload),
+                subnet=subnet,
+                disks=disks,
+            )
+            self.pools[name] = self._pool(name, pool, model)
+        self.register_outputs({})
+
+    def _pool(self, name: str, pool: Pool, model: Model) -> azure.compute.VirtualMachineScaleSet:
+        refuse_impossible(name, pool)
+        near = self._proximity(name, pool) if pool.placement is Placement.COMPACT else None
+        return azure.compute.VirtualMachineScaleSet(
+            scale_set_name(name),
+            resource_group_name=self._group,
+            # Flexible orchestration has no InfiniBand ("Orchestration modes for Virtual Machine Scale Sets in Azure").
+            orchestration_mode="Uniform",
+            sku=azure.compute.SkuArgs(name=model.machine, tier="Standard", capacity=pool.min),
+            zones=self._zones(pool),
+            zone_balance=False,
+            platform_fault_domain_count=_FAULT_DOMAINS if pool.placement is Placement.SPREAD else 1,
+            # Machines of one InfiniBand network are in one placement group.
+            single_placement_group=pool.rdma,
+            proximity_placement_group=azure.compute.SubResourceArgs(id=near.id) if near else None,
+            overprovision=False,
+            upgrade_policy=azure.compute.UpgradePolicyArgs(mode=azure.compute.UpgradeMode.MANUAL),
+            identity=identity(self._boot),
+            virtual_machine_profile=model.profile(**_kind(pool)),
+            tags={**tags(self._cluster, f"pool-{name}"), **autoscaler_tags(self._cluster, pool)},
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                ignore_changes=["sku.capacity"],
+                replace_on_changes=_FIXED,
+                depends_on=list(self._boot.after),
+            ),
+        )
+
+    def _zones(self, pool: Pool) -> list[str]:
+        return list(map(str, pool.zones or self._cluster.spec.control_plane.zones))
+
+    def _proximity(self, name: str, pool: Pool) -> azure.compute.ProximityPlacementGroup:
+        return azure.compute.ProximityPlacementGroup(
+            scale_set_name(name),
+            resource_group_name=self._group,
+            proximity_placement_group_type="Standard",
+            zones=self._zones(pool),
+            intent=azure.compute.ProximityPlacementGroupPropertiesIntentArgs(vm_sizes=[str(pool.machine)]),
+            tags=tags(self._cluster, f"pool-{name}"),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+
+
+def _kind(pool: Pool) -> dict[str, object]:
+    """Bought as usual, taken back at any time, or out of what is reserved."""
+    if pool.spot:
+        return {
+            "priority": "Spot",
+            "eviction_policy": "Delete",
+            # Evicted for want of room only, never for the price.
+            "billing_profile": azure.compute.BillingProfileArgs(max_price=-1),
+        }
+    if pool.reservation:
+        group = azure.compute.SubResourceArgs(id=pool.reservation)
+        return {"capacity_reservation": azure.compute.CapacityReservationProfileArgs(capacity_reservation_group=group)}
+    return {}
+
+
+def refuse_impossible(name: str, pool: Pool) -> None:
+    """ValueError for what Azure does not have together ("On-demand Capacity Reservation", its limitations)."""
+    wrong = None
+    if pool.rdma and pool.max > _MOST_IN_ONE_GROUP:
+        wrong = f"max {pool.max} with rdma: one InfiniBand network has {_MOST_IN_ONE_GROUP} machines; make more pools"
+    elif pool.reservation and not pool.reservation.startswith("/subscriptions/"):
+        wrong = f"reservation {pool.reservation}: write the id of a capacity reservation group, /subscriptions/..."
+    elif pool.reservation and (pool.rdma or pool.placement is not None):
+        wrong = "reserved capacity takes neither rdma nor a placement; remove one of them"
+    if wrong:
+        raise ValueError(f"pools.{name}: {wrong}")

@@ -1,0 +1,71 @@
+"""The way to Google's services, Secret Manager and Cloud Storage among them, that leads neither over the internet nor
+through NAT."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+
+import pulumi
+import pulumi_gcp as gcp
+
+from cluster.spec import Cluster
+from cluster.subnets import region_subnets
+from stacks.gcp.dns import TTL_S, private_zone
+from stacks.gcp.network import Network
+from stacks.gcp.tags import endpoint_name, generated
+
+_DOMAIN = "googleapis.com."
+
+
+def address(cluster: Cluster) -> IPv4Address:
+    """Of the endpoint: of the plan, and in no subnetwork."""
+    return region_subnets(cluster.spec).endpoints[1]
+
+
+class Endpoints(pulumi.ComponentResource):
+    """One address for all of Google's APIs, and their names in a zone that the network sees.
+
+    Subnetworks have Private Google Access beside it, for names outside of googleapis.com, such as pkg.dev, where
+    registry.k8s.io sends those who pull from inside Google.
+    """
+
+    def __init__(self, cluster: Cluster, network: Network, opts: pulumi.ResourceOptions) -> None:
+        super().__init__("menagerie:gcp:Endpoints", f"{cluster.name}-endpoints", None, opts)
+        own = pulumi.ResourceOptions(parent=self)
+        reserved = gcp.compute.GlobalAddress(
+            generated(cluster, "google-apis"),
+            address_type="INTERNAL",
+            purpose="PRIVATE_SERVICE_CONNECT",
+            network=network.network.id,
+            address=str(address(cluster)),
+            opts=own,
+        )
+        rule = gcp.compute.GlobalForwardingRule(
+            generated(cluster, "google-apis"),
+            name=endpoint_name(cluster),
+            target="all-apis",
+            network=network.network.id,
+            ip_address=reserved.id,
+            load_balancing_scheme="",
+            opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
+        )
+        self.made: list[pulumi.Resource] = [rule, *_names(cluster, network, own)]
+        """What hosts need before they fetch anything."""
+        self.register_outputs({})
+
+
+def _names(cluster: Cluster, network: Network, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    zone = private_zone(cluster, "google-apis", _DOMAIN, network, opts)
+    records = (("A", _DOMAIN, str(address(cluster))), ("CNAME", f"*.{_DOMAIN}", _DOMAIN))
+    return [
+        gcp.dns.RecordSet(
+            generated(cluster, "google-apis", type_.lower()),
+            managed_zone=zone.name,
+            name=name,
+            type=type_,
+            ttl=TTL_S,
+            rrdatas=[value],
+            opts=opts,
+        )
+        for type_, name, value in records
+    ]

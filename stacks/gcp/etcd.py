@@ -1,0 +1,169 @@
+"""Members of the etcds: machines with an address, an identity and data disks of their own, each in its zone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pulumi
+import pulumi_gcp as gcp
+
+from cluster.files import Disk
+from cluster.spec import Cluster, RoleName
+from etcd.members import Member, members, settings
+from etcd.render import data_disk
+from network.addresses import ROLES, AddressPlan, HostAddress
+from stacks.gcp import hosts
+from stacks.gcp.hosts import SCRATCH_GB, SYSTEM_DISK_GIB
+from stacks.gcp.keys import Keys
+from stacks.gcp.secrets import Identity
+from stacks.gcp.tags import labels, named
+from stacks.protection import is_protected
+from userdata import Payload
+
+LOCAL = "local-nvme"
+_PROVISIONED = frozenset({"hyperdisk-balanced", "hyperdisk-extreme", "pd-extreme"})
+"""Kinds of disks whose operations are bought."""
+_GIB = 2**30
+
+
+def disk_of(cluster: Cluster, role: RoleName) -> Disk:
+    """How a host finds the data disk of an etcd."""
+    links = "google-local-nvme-ssd-*" if settings(cluster, role).disk == LOCAL else f"google-{_device(role)}"
+    return data_disk(cluster, role, (f"/dev/disk/by-id/{links}",))
+
+
+class Etcd(pulumi.ComponentResource):
+    """Metadata, with the boot program in it, and image of a machine that exists are left alone: to change them is to
+    make it anew, and all members at once would lose the quorum, or their data with the local disks. A change of the
+    machine type stops a machine, so the provider refuses it (`allow_stopping_for_update`)."""
+
+    machines: dict[str, gcp.compute.Instance]
+    """Host -> machine."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        plan: AddressPlan,
+        subnet: gcp.compute.Subnetwork,
+        keys: Keys,
+        identities: Mapping[str, Identity],
+        payloads: Mapping[str, Payload],
+        after: list[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        """after: what hosts need to reach the store."""
+        super().__init__("menagerie:gcp:Etcd", f"{cluster.name}-etcd", None, opts)
+        self._cluster = cluster
+        self._subnet = subnet
+        self._keys = keys
+        self._after = after
+        self.machines = {}
+        by_host = _by_host(cluster, plan)
+        for role in ROLES:
+            for host in plan.etcd[role]:
+                if host.name not in self.machines:
+                    identity = identities[host.name]
+                    script = identity.startup_script(payloads[host.name], host.name)
+                    self.machines[host.name] = self._machine(role, host, by_host[host.name], identity, script)
+        self.register_outputs({})
+
+    def _machine(
+        self,
+        role: RoleName,
+        host: HostAddress,
+        own: Mapping[RoleName, Member],
+        identity: Identity,
+        script: pulumi.Output[str],
+    ) -> gcp.compute.Instance:
+        machine = settings(self._cluster, role).machine
+        data = [each for each in own if settings(self._cluster, each).disk != LOCAL]
+        attached = [
+            gcp.compute.InstanceAttachedDiskArgs(source=self._disk(each, own[each]).id, device_name=_device(each))
+            for each in data
+        ]
+        scratch = hosts.local_disks(machine, len(own) - len(data)) if len(data) < len(own) else 0
+        return gcp.compute.Instance(
+            named(self._cluster, host.name),
+            name=named(self._cluster, host.name),
+            zone=host.zone,
+            machine_type=machine,
+            boot_disk=self._system_disk(machine),
+            attached_disks=attached,
+            scratch_disks=[gcp.compute.InstanceScratchDiskArgs(interface="NVME", size=SCRATCH_GB)] * scratch,
+            network_interfaces=[self._interface(host)],
+            service_account=gcp.compute.InstanceServiceAccountArgs(
+                email=identity.account.email, scopes=["cloud-platform"]
+            ),
+            shielded_instance_config=gcp.compute.InstanceShieldedInstanceConfigArgs(
+                enable_secure_boot=hosts.secure_boot(machine), enable_vtpm=True, enable_integrity_monitoring=True
+            ),
+            metadata=hosts.metadata(script),
+            labels=labels(f"etcd-{role}"),
+            deletion_protection=is_protected(),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                protect=is_protected(),
+                # Its name, its address and its disks are one machine's only.
+                delete_before_replace=True,
+                # A machine type with local disks of its own has them without being asked.
+                ignore_changes=["metadata", "bootDisk.initializeParams.image", "scratchDisks"],
+                depends_on=[self._keys.for_disks, *identity.after, *self._after],
+            ),
+        )
+
+    def _system_disk(self, machine: str) -> gcp.compute.InstanceBootDiskArgs:
+        return gcp.compute.InstanceBootDiskArgs(
+            auto_delete=True,
+            kms_key_self_link=self._keys.key.id,
+            initialize_params=gcp.compute.InstanceBootDiskInitializeParamsArgs(
+                image=hosts.image(self._cluster.spec.control_plane.image, machine),
+                type=hosts.system_disk(machine),
+                size=SYSTEM_DISK_GIB,
+            ),
+        )
+
+    def _interface(self, host: HostAddress) -> gcp.compute.InstanceNetworkInterfaceArgs:
+        reserved = gcp.compute.Address(
+            named(self._cluster, host.name),
+            name=named(self._cluster, host.name),
+            address_type="INTERNAL",
+            subnetwork=self._subnet.id,
+            address=str(host.address),
+            labels=labels("etcd"),
+            opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
+        )
+        return gcp.compute.InstanceNetworkInterfaceArgs(
+            subnetwork=self._subnet.id, network_ip=reserved.address, nic_type="GVNIC"
+        )
+
+    def _disk(self, role: RoleName, member: Member) -> gcp.compute.Disk:
+        wanted = settings(self._cluster, role)
+        return gcp.compute.Disk(
+            named(self._cluster, member.name),
+            name=named(self._cluster, member.name, "data"),
+            zone=member.zone,
+            type=wanted.disk,
+            size=-(-wanted.disk_size // _GIB),
+            provisioned_iops=wanted.iops if wanted.disk in _PROVISIONED else None,
+            disk_encryption_key=gcp.compute.DiskDiskEncryptionKeyArgs(kms_key_self_link=self._keys.key.id),
+            labels=labels(f"etcd-{role}"),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                protect=is_protected(),
+                delete_before_replace=True,
+                depends_on=[self._keys.for_disks],
+            ),
+        )
+
+
+def _device(role: RoleName) -> str:
+    return f"etcd-{role}"
+
+
+def _by_host(cluster: Cluster, plan: AddressPlan) -> dict[str, dict[RoleName, Member]]:
+    """Host -> the members that run on it."""
+    found: dict[str, dict[RoleName, Member]] = {}
+    for role in ROLES:
+        for member in members(cluster, role, plan):
+            found.setdefault(member.host, {})[role] = member
+    return found

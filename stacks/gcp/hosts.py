@@ -1,0 +1,135 @@
+"""What machines of etcd, API servers and pools have in common: image, disks, boot security, metadata, interfaces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pulumi
+import pulumi_gcp as gcp
+
+from cluster import catalogue
+from cluster.catalogue import Machine
+from cluster.spec import Cloud
+
+SYSTEM_DISK_GIB = 64
+SCRATCH_GB = 375
+"""Of a local SSD that is added to a machine ("About Local SSD disks")."""
+
+# "Choose a disk type", by series of machines: those that take Hyperdisk alone.
+_HYPERDISK_ONLY = re.compile(r"(n4|n4d|n4a|c4|c4d|c4a|c4n|a3-ultragpu|a4|a4x|g4|h4d|m4|m4n|x4)(-|$)")
+
+# "Configure per VM Tier_1 networking performance": series -> the fewest vCPUs with which they can have it.
+_TIER_1 = {"n2": 32, "n2d": 48, "c2": 30, "c2d": 56, "c3": 44, "c3d": 60, "c4": 48, "c4d": 48, "c4a": 48, "z3": 88}
+
+# "Choose a valid number of Local SSD disks": N2, up to so many vCPUs -> the fewest.
+_LEAST_ON_N2 = {10: 1, 20: 2, 40: 4, 80: 8, 128: 16}
+_LOCAL_DISKS = (1, 2, 4, 8, 16, 24)
+
+
+def known(machine: str) -> Machine | None:
+    """What the catalogue says of a machine type."""
+    return catalogue.of(Cloud.GCP).machine_types.get(machine)
+
+
+def has_gpus(machine: str) -> bool:
+    found = known(machine)
+    return bool(found and found.type and found.type.gpus)
+
+
+def image(text: str | None, machine: str) -> str:
+    """Debian 12, for the machine's processor, where the spec names none."""
+    found = known(machine)
+    return text or f"projects/debian-cloud/global/images/family/debian-12{'-arm64' if _is_arm(found) else ''}"
+
+
+def system_disk(machine: str) -> str:
+    """The kind of disk that a machine can have its system on."""
+    return "hyperdisk-balanced" if _HYPERDISK_ONLY.match(machine) else "pd-balanced"
+
+
+def local_disks(machine: str, wanted: int) -> int:
+    """How many local SSDs to add; none where the machine type has its own."""
+    found = known(machine)
+    if not found or not found.series or found.series.local_nvme != "on-request":
+        return 0
+    vcpus = found.type.vcpus if found.type else 0
+    by_size = [number for most, number in _LEAST_ON_N2.items() if vcpus <= most]
+    least = by_size[0] if machine.startswith("n2-") and by_size else 1
+    return next(number for number in _LOCAL_DISKS if number >= max(least, wanted))
+
+
+def can_have_tier_1(machine: str) -> bool:
+    """Whether a machine can be given more bandwidth than it has; those with GPUs have the most from the start."""
+    found = known(machine)
+    series, vcpus = machine.partition("-")[0], found.type.vcpus if found and found.type else 0
+    return series in _TIER_1 and vcpus >= _TIER_1[series]
+
+
+def metadata(startup_script: pulumi.Input[str], more: Mapping[str, str] | None = None) -> dict[str, pulumi.Input[str]]:
+    """Nobody logs in: no keys of the project, none by OS Login, no serial port."""
+    return {
+        "startup-script": startup_script,
+        "block-project-ssh-keys": "true",
+        "enable-oslogin": "FALSE",
+        "serial-port-enable": "FALSE",
+        **(more or {}),
+    }
+
+
+def secure_boot(machine: str) -> bool:
+    """Drivers of GPUs are built on the machine or signed by their maker; with secure boot the kernel takes neither."""
+    return not has_gpus(machine)
+
+
+def template_disks(
+    machine: str, image_: str | None, size_gib: int, key: gcp.kms.CryptoKey, labels: Mapping[str, str]
+) -> list[gcp.compute.RegionInstanceTemplateDiskArgs]:
+    """The system disk of a group's machines."""
+    return [
+        gcp.compute.RegionInstanceTemplateDiskArgs(
+            boot=True,
+            auto_delete=True,
+            source_image=image(image_, machine),
+            disk_type=system_disk(machine),
+            disk_size_gb=size_gib,
+            labels=dict(labels),
+            disk_encryption_key=gcp.compute.RegionInstanceTemplateDiskDiskEncryptionKeyArgs(kms_key_self_link=key.id),
+        )
+    ]
+
+
+def template(
+    name: str,
+    machine: str,
+    disks: list[gcp.compute.RegionInstanceTemplateDiskArgs],
+    subnet: gcp.compute.Subnetwork,
+    account: gcp.serviceaccount.Account,
+    values: dict[str, pulumi.Input[str]],
+    labels: Mapping[str, str],
+    opts: pulumi.ResourceOptions,
+    **more: object,
+) -> gcp.compute.RegionInstanceTemplate:
+    """A template of a group's machines. values: metadata. more: what only some have."""
+    args = gcp.compute.RegionInstanceTemplateArgs(
+        machine_type=machine,
+        disks=disks,
+        network_interfaces=[
+            gcp.compute.RegionInstanceTemplateNetworkInterfaceArgs(subnetwork=subnet.id, nic_type="GVNIC")
+        ],
+        service_account=gcp.compute.RegionInstanceTemplateServiceAccountArgs(
+            email=account.email, scopes=["cloud-platform"]
+        ),
+        shielded_instance_config=gcp.compute.RegionInstanceTemplateShieldedInstanceConfigArgs(
+            enable_secure_boot=secure_boot(machine), enable_vtpm=True, enable_integrity_monitoring=True
+        ),
+        metadata=values,
+        labels=dict(labels),
+    )
+    for field, value in more.items():
+        setattr(args, field, value)
+    return gcp.compute.RegionInstanceTemplate(name, args, opts=opts)
+
+
+def _is_arm(found: Machine | None) -> bool:
+    return bool(found and found.arch == "arm64")

@@ -1,0 +1,81 @@
+"""The cluster's network: a subnetwork for each role, over all zones, and the one way out of them."""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Network
+
+import pulumi
+import pulumi_gcp as gcp
+
+from cluster.spec import Cluster
+from cluster.subnets import region_subnets
+from stacks.gcp.tags import generated
+
+API_SERVERS, ETCD, WORKERS = "api-servers", "etcd", "workers"
+"""Names of subnetworks. The plan's range of endpoints has none: what is for Google's services must be outside of all
+("About accessing Google APIs through endpoints"). Neither has that of the gateway, which has no address inside."""
+
+MTUS = range(1300, 8897)
+""""Maximum transmission unit", Virtual Private Cloud."""
+_FEWEST_PORTS, _MOST_PORTS = 64, 4096
+"""Of a host, at NAT: as many connections to one destination at once."""
+
+
+class Network(pulumi.ComponentResource):
+    """A network over `network.nodes`. Only NAT has public addresses.
+
+    Raises ValueError for a `link_mtu` that Google's networks don't have.
+    """
+
+    subnets: dict[str, gcp.compute.Subnetwork]
+
+    def __init__(self, cluster: Cluster, opts: pulumi.ResourceOptions) -> None:
+        super().__init__("menagerie:gcp:Network", f"{cluster.name}-network", None, opts)
+        self._cluster = cluster
+        self._own = pulumi.ResourceOptions(parent=self)
+        mtu = cluster.spec.network.link_mtu
+        if mtu not in MTUS:
+            raise ValueError(f"network.link_mtu {mtu}: networks of Google Cloud have {MTUS[0]} to {MTUS[-1]}")
+        self.network = gcp.compute.Network(
+            generated(cluster, "network"),
+            auto_create_subnetworks=False,
+            routing_mode="REGIONAL",
+            mtu=mtu,
+            opts=self._own,
+        )
+        self.subnets = {name: self._subnet(name, range_) for name, range_ in self._ranges().items()}
+        self._nat()
+        self.register_outputs({})
+
+    def _ranges(self) -> dict[str, IPv4Network]:
+        ranges = region_subnets(self._cluster.spec)
+        wanted = {API_SERVERS: ranges.api_servers, ETCD: ranges.etcd}
+        return wanted | ({WORKERS: ranges.workers} if self._cluster.spec.cloud_workers else {})
+
+    def _subnet(self, name: str, range_: IPv4Network) -> gcp.compute.Subnetwork:
+        return gcp.compute.Subnetwork(
+            generated(self._cluster, name),
+            network=self.network.id,
+            ip_cidr_range=str(range_),
+            private_ip_google_access=True,
+            log_config=gcp.compute.SubnetworkLogConfigArgs(
+                aggregation_interval="INTERVAL_10_MIN", flow_sampling=0.5, metadata="INCLUDE_ALL_METADATA"
+            ),
+            opts=self._own,
+        )
+
+    def _nat(self) -> None:
+        router = gcp.compute.Router(generated(self._cluster, "nat"), network=self.network.id, opts=self._own)
+        gcp.compute.RouterNat(
+            generated(self._cluster, "nat"),
+            router=router.name,
+            nat_ip_allocate_option="AUTO_ONLY",
+            source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES",
+            # With a fixed number of ports, which is the default, a host has 64 whatever it asks for.
+            enable_dynamic_port_allocation=True,
+            enable_endpoint_independent_mapping=False,
+            min_ports_per_vm=_FEWEST_PORTS,
+            max_ports_per_vm=_MOST_PORTS,
+            log_config=gcp.compute.RouterNatLogConfigArgs(enable=True, filter="ERRORS_ONLY"),
+            opts=self._own,
+        )

@@ -1,0 +1,87 @@
+"""Google Cloud as a provider; reads as its table of contents."""
+
+from __future__ import annotations
+
+import pulumi
+
+from cluster.artefacts import ArtefactSource
+from cluster.files import Disk
+from cluster.sources import source_of
+from cluster.spec import Cluster, RoleName
+from network.addresses import AddressPlan
+from stacks import payloads
+from stacks.gcp import etcd, network
+from stacks.gcp.control_plane import ControlPlane
+from stacks.gcp.dns import Dns
+from stacks.gcp.endpoints import Endpoints
+from stacks.gcp.etcd import Etcd
+from stacks.gcp.keys import Keys
+from stacks.gcp.network import Network
+from stacks.gcp.secrets import Secrets
+from stacks.gcp.security import Firewalls
+from stacks.gcp.storage import Storage
+from stacks.gcp.tags import provider
+from stacks.gcp.vpn import Vpn
+from stacks.gcp.workers import Workers
+from stacks.pki import Pki
+
+
+class GcpProvider:
+    """See `stacks.provider.Provider`."""
+
+    def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
+        self._cluster = cluster
+        self._plan = plan
+        self._source = source_of(cluster.spec)
+        self._own = pulumi.ResourceOptions(provider=provider(cluster))
+
+    def network(self) -> None:
+        self._network = Network(self._cluster, self._own)
+        Dns(self._cluster, self._plan, self._network, self._own)
+        self._reachable = Endpoints(self._cluster, self._network, self._own).made
+
+    def storage(self) -> None:
+        self._keys = Keys(self._cluster, self._own)
+        self._storage = Storage(self._cluster, self._network, self._keys, self._own)
+
+    def secrets(self, pki: Pki) -> None:
+        self._payloads = payloads.payloads(self._cluster, self._plan, self._source, self._disk)
+        in_region = self._cluster.spec.cloud_workers > 0
+        self._pools = payloads.worker_payloads(self._cluster, self._plan, self._source) if in_region else {}
+        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, self._pools)
+        secrets = Secrets(self._cluster, self._keys, stored, self._own)
+        self._identities = secrets.identities
+        self._storage.let_write_backups(self._plan, secrets.identities)
+        # Rules name hosts by their identities.
+        firewalls = Firewalls(self._cluster, self._plan, self._network, secrets.identities, self._source, self._own)
+        self._reachable = [*self._reachable, *firewalls.made]
+
+    def etcd(self) -> None:
+        subnet = self._network.subnets[network.ETCD]
+        identities, made = self._identities, self._payloads
+        Etcd(self._cluster, self._plan, subnet, self._keys, identities, made, self._reachable, self._own)
+
+    def control_plane(self) -> None:
+        subnet = self._network.subnets[network.API_SERVERS]
+        identity, payload = self._identities[payloads.API_SERVERS], self._payloads[payloads.API_SERVERS]
+        where = (self._cluster, self._plan, self._network, subnet, self._keys)
+        ControlPlane(*where, identity, payload, self._reachable, self._own)
+
+    def workers(self) -> None:
+        if self._pools:
+            subnet, identity = self._network.subnets[network.WORKERS], self._identities[payloads.WORKERS]
+            Workers(self._cluster, subnet, self._keys, identity, self._pools, self._reachable, self._own)
+
+    def sites(self) -> None:
+        if any(site.vpn for site in self._cluster.spec.sites.values()):
+            Vpn(self._cluster, self._network, self._own)
+
+    def artefacts(self) -> ArtefactSource:
+        return self._source
+
+    def facts(self) -> pulumi.Output[dict[str, str]]:
+        nothing: dict[str, str] = {}
+        return pulumi.Output.from_input(nothing)
+
+    def _disk(self, role: RoleName) -> Disk:
+        return etcd.disk_of(self._cluster, role)

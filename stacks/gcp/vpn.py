@@ -1,0 +1,111 @@
+"""The region's end of the tunnels to sites: HA VPN with BGP.
+
+Each edge router is a peer gateway with one address and has a tunnel to each of the gateway's two interfaces ("HA VPN
+topologies"): a router that comes or goes moves no other's tunnels.
+"""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_gcp as gcp
+
+from cluster.spec import Cluster
+from cluster.vpn import gateway
+from network.vpn import Tunnel, tunnels
+from stacks.gcp.network import Network
+from stacks.gcp.tags import generated, labels
+
+
+class Vpn(pulumi.ComponentResource):
+    """The gateway's two public addresses are what the routers call."""
+
+    def __init__(self, cluster: Cluster, network: Network, opts: pulumi.ResourceOptions) -> None:
+        super().__init__("menagerie:gcp:Vpn", f"{cluster.name}-vpn", None, opts)
+        self._cluster = cluster
+        self._own = pulumi.ResourceOptions(parent=self)
+        self.gateway = gcp.compute.HaVpnGateway(
+            generated(cluster, "vpn"), network=network.network.id, stack_type="IPV4_ONLY", opts=self._own
+        )
+        self.router = gcp.compute.Router(
+            generated(cluster, "vpn"),
+            network=network.network.id,
+            bgp=gcp.compute.RouterBgpArgs(asn=gateway(cluster.spec).asn),
+            opts=self._own,
+        )
+        plan = tunnels(cluster)
+        peers = {(each.site, each.router): self._peer(each) for each in plan if each.gateway_end == 0}
+        policies = {site: self._policy(each) for site, each in {each.site: each for each in plan}.items()}
+        for each in plan:
+            self._tunnel(each, peers[each.site, each.router], policies[each.site])
+        self.register_outputs({})
+
+    def _peer(self, tunnel: Tunnel) -> gcp.compute.ExternalVpnGateway:
+        return gcp.compute.ExternalVpnGateway(
+            generated(self._cluster, tunnel.site, tunnel.router),
+            redundancy_type="SINGLE_IP_INTERNALLY_REDUNDANT",
+            interfaces=[gcp.compute.ExternalVpnGatewayInterfaceArgs(id=0, ip_address=str(tunnel.peer))],
+            labels=labels("vpn"),
+            opts=self._own,
+        )
+
+    def _policy(self, tunnel: Tunnel) -> gcp.compute.RouterRoutePolicy:
+        """A site's routers lead to its racks alone, whatever else they offer ("BGP route policy attribute reference")."""
+        ranges = ", ".join(f"prefix('{range_}').orLonger()" for range_ in tunnel.edge.announces)
+        return gcp.compute.RouterRoutePolicy(
+            generated(self._cluster, "from", tunnel.site),
+            router=self.router.name,
+            type="ROUTE_POLICY_TYPE_IMPORT",
+            terms=[
+                gcp.compute.RouterRoutePolicyTermArgs(
+                    priority=1,
+                    match=gcp.compute.RouterRoutePolicyTermMatchArgs(
+                        expression=f"!destination.inAnyRange([{ranges}])", title="what is not of the site"
+                    ),
+                    actions=[gcp.compute.RouterRoutePolicyTermActionArgs(expression="drop()")],
+                )
+            ],
+            opts=self._own,
+        )
+
+    def _tunnel(
+        self, tunnel: Tunnel, peer: gcp.compute.ExternalVpnGateway, policy: gcp.compute.RouterRoutePolicy
+    ) -> None:
+        name = generated(self._cluster, tunnel.site, tunnel.router, str(tunnel.gateway_end))
+        made = gcp.compute.VPNTunnel(
+            name,
+            vpn_gateway=self.gateway.id,
+            vpn_gateway_interface=tunnel.gateway_end,
+            peer_external_gateway=peer.id,
+            peer_external_gateway_interface=0,
+            router=self.router.id,
+            ike_version=tunnel.ike_version,
+            shared_secret=pulumi.Config().require_secret(tunnel.secret),
+            cipher_suite=gcp.compute.VPNTunnelCipherSuiteArgs(
+                phase2=gcp.compute.VPNTunnelCipherSuitePhase2Args(encryptions=[_cipher(tunnel.esp)])
+            ),
+            labels=labels("vpn"),
+            opts=self._own,
+        )
+        inside = gcp.compute.RouterInterface(
+            name, router=self.router.name, ip_range=str(tunnel.cloud.address), vpn_tunnel=made.name, opts=self._own
+        )
+        gcp.compute.RouterPeer(
+            name,
+            router=self.router.name,
+            interface=inside.name,
+            ip_address=str(tunnel.cloud.address.ip),
+            peer_ip_address=str(tunnel.edge.address.ip),
+            peer_asn=tunnel.edge.asn,
+            advertise_mode="CUSTOM",
+            advertised_ip_ranges=[
+                gcp.compute.RouterPeerAdvertisedIpRangeArgs(range=str(range_)) for range_ in tunnel.cloud.announces
+            ],
+            import_policies=[policy.name],
+            opts=self._own,
+        )
+
+
+def _cipher(esp: str) -> str:
+    """AES-256-GCM-16 in Google's words ("Supported IKE ciphers"), which count the check's bytes first."""
+    name, bits, mode, check = esp.split("-")
+    return f"{name}-{mode}-{check}-{bits}"

@@ -1,0 +1,180 @@
+"""Workers in the region: for each pool a template, and in each of its zones a group whose size is the autoscaler's
+after it is made.
+
+One group a zone: the autoscaler knows groups of a zone only ("Cluster Autoscaler on GCE" has zones in the addresses of
+its groups; github.com/kubernetes/kops, pull request 18543).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pulumi
+import pulumi_gcp as gcp
+
+from cluster.pools import Placement, Pool
+from cluster.spec import Cluster
+from stacks.gcp import hosts
+from stacks.gcp.keys import Keys
+from stacks.gcp.secrets import Identity
+from stacks.gcp.tags import base_name, generated, labels, named, of_cluster
+from userdata import Payload
+
+_GIB = 2**30
+_MOST_APART = 8
+"""Availability domains of a spread placement policy ("About placement policies")."""
+
+
+class Workers(pulumi.ComponentResource):
+    """Machines that are there keep running when the template changes: what runs on them is people's work."""
+
+    groups: dict[tuple[str, str], gcp.compute.InstanceGroupManager]
+    """(pool, zone) -> group."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        subnet: gcp.compute.Subnetwork,
+        keys: Keys,
+        identity: Identity,
+        payloads: Mapping[str, Payload],
+        after: list[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        """payloads: by pool in the region. after: what hosts need to reach the store."""
+        super().__init__("menagerie:gcp:Workers", f"{cluster.name}-workers", None, opts)
+        self._cluster = cluster
+        self._subnet = subnet
+        self._keys = keys
+        self._identity = identity
+        self._after = [keys.for_disks, *identity.after, *after]
+        self.groups = {}
+        for name, payload in payloads.items():
+            pool = cluster.spec.pools[name]
+            refuse_impossible(name, pool)
+            template = self._template(name, pool, payload)
+            for zone, size in sizes(cluster, pool).items():
+                self.groups[name, zone] = self._group(name, zone, size, template)
+        self.register_outputs({})
+
+    def _template(self, name: str, pool: Pool, payload: Payload) -> gcp.compute.RegionInstanceTemplate:
+        machine = str(pool.machine)
+        own = of_cluster(self._cluster)
+        disks = hosts.template_disks(machine, pool.image, -(-pool.disk_size // _GIB), self._keys.key, own)
+        policy = self._placement(name, pool)
+        tier_1 = pool.rdma and hosts.can_have_tier_1(machine)
+        return hosts.template(
+            generated(self._cluster, "pool", name),
+            machine,
+            disks,
+            self._subnet,
+            self._identity.account,
+            hosts.metadata(self._identity.startup_script(payload), {"kube-env": autoscaler_hints(pool)}),
+            labels("worker") | {"pool": name},
+            pulumi.ResourceOptions(parent=self, depends_on=self._after),
+            scheduling=scheduling(pool),
+            reservation_affinity=_reserved(pool),
+            resource_policies=policy.id if policy else None,
+            network_performance_config=gcp.compute.RegionInstanceTemplateNetworkPerformanceConfigArgs(
+                total_egress_bandwidth_tier="TIER_1"
+            )
+            if tier_1
+            else None,
+        )
+
+    def _placement(self, name: str, pool: Pool) -> gcp.compute.ResourcePolicy | None:
+        if pool.placement is None:
+            return None
+        policy = (
+            gcp.compute.ResourcePolicyGroupPlacementPolicyArgs(collocation="COLLOCATED")
+            if pool.placement is Placement.COMPACT
+            else gcp.compute.ResourcePolicyGroupPlacementPolicyArgs(availability_domain_count=_MOST_APART)
+        )
+        opts = pulumi.ResourceOptions(parent=self)
+        return gcp.compute.ResourcePolicy(
+            generated(self._cluster, "pool", name), group_placement_policy=policy, opts=opts
+        )
+
+    def _group(
+        self, name: str, zone: str, size: int, template: gcp.compute.RegionInstanceTemplate
+    ) -> gcp.compute.InstanceGroupManager:
+        return gcp.compute.InstanceGroupManager(
+            generated(self._cluster, "pool", name, zone),
+            name=named(self._cluster, name, zone),
+            zone=zone,
+            base_instance_name=base_name(self._cluster, name),
+            target_size=size,
+            versions=[gcp.compute.InstanceGroupManagerVersionArgs(instance_template=template.self_link)],
+            update_policy=gcp.compute.InstanceGroupManagerUpdatePolicyArgs(
+                type="OPPORTUNISTIC", minimal_action="REPLACE", max_surge_fixed=1, max_unavailable_fixed=0
+            ),
+            opts=pulumi.ResourceOptions(
+                parent=self, ignore_changes=["targetSize"], delete_before_replace=True, depends_on=self._after
+            ),
+        )
+
+
+def zones_of(cluster: Cluster, pool: Pool) -> tuple[str, ...]:
+    return tuple(map(str, pool.zones or cluster.spec.control_plane.zones))
+
+
+def sizes(cluster: Cluster, pool: Pool) -> dict[str, int]:
+    """Zone -> how many of the pool's `min` begin there."""
+    zones = zones_of(cluster, pool)
+    each, more = divmod(pool.min, len(zones))
+    return {zone: each + (number < more) for number, zone in enumerate(zones)}
+
+
+def scheduling(pool: Pool) -> gcp.compute.RegionInstanceTemplateSchedulingArgs:
+    """Machines with GPUs don't move to another host ("GPU machine types"); spot ones are given up, not restarted."""
+    if pool.spot:
+        return gcp.compute.RegionInstanceTemplateSchedulingArgs(
+            provisioning_model="SPOT",
+            preemptible=True,
+            automatic_restart=False,
+            on_host_maintenance="TERMINATE",
+            instance_termination_action="DELETE",
+        )
+    stays = hosts.has_gpus(str(pool.machine))
+    return gcp.compute.RegionInstanceTemplateSchedulingArgs(
+        provisioning_model="STANDARD",
+        automatic_restart=True,
+        on_host_maintenance="TERMINATE" if stays else "MIGRATE",
+    )
+
+
+def autoscaler_hints(pool: Pool) -> str:
+    """By which the cluster autoscaler knows the nodes of a pool before it has one (its variables in `kube-env`)."""
+    found = hosts.known(str(pool.machine))
+    hints = {
+        "node_labels": ",".join(f"{key}={value}" for key, value in sorted(pool.labels.items())),
+        "node_taints": ",".join(f"{taint.key}={taint.value}:{taint.effect.value}" for taint in pool.taints),
+        "os": "linux",
+        "arch": found.arch if found and found.arch else "amd64",
+    }
+    return "AUTOSCALER_ENV_VARS: " + ";".join(f"{key}={value}" for key, value in hints.items() if value) + "\n"
+
+
+def refuse_impossible(name: str, pool: Pool) -> None:
+    """ValueError for what Google does not have together."""
+    wrong = None
+    if pool.spot and pool.reservation:
+        wrong = "spot machines come out of no reservation; remove spot or reservation"
+    elif pool.reservation and "/" in pool.reservation and not pool.reservation.startswith("projects/"):
+        wrong = f"reservation {pool.reservation}: write its name, or projects/<project>/reservations/<name>"
+    elif pool.rdma and not (hosts.has_gpus(str(pool.machine)) or hosts.can_have_tier_1(str(pool.machine))):
+        wrong = f"{pool.machine} has no Tier_1 networking, which rdma asks for; choose a larger one, or remove rdma"
+    if wrong:
+        raise ValueError(f"pools.{name}: {wrong}")
+
+
+def _reserved(pool: Pool) -> gcp.compute.RegionInstanceTemplateReservationAffinityArgs:
+    """Without a name, out of no reservation: somebody else's are not used up by chance."""
+    if pool.reservation is None:
+        return gcp.compute.RegionInstanceTemplateReservationAffinityArgs(type="NO_RESERVATION")
+    return gcp.compute.RegionInstanceTemplateReservationAffinityArgs(
+        type="SPECIFIC_RESERVATION",
+        specific_reservation=gcp.compute.RegionInstanceTemplateReservationAffinitySpecificReservationArgs(
+            key="compute.googleapis.com/reservation-name", values=[pool.reservation]
+        ),
+    )

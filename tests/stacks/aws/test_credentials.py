@@ -1,0 +1,100 @@
+"""What is said before anybody asks AWS, and what its operator must be allowed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from stacks.aws.credentials import missing
+from stacks.aws.permissions import ANY, by_type, documents
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+FUNCTIONS = ("aws:ssm/getParameter:getParameter", "aws:ec2/getAmi:getAmi")
+NOWHERE = Path("/nonexistent")
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({}, "there are no credentials for AWS"),
+        ({"AWS_ACCESS_KEY_ID": "AKIA"}, "AWS_SECRET_ACCESS_KEY is not"),
+        ({"AWS_SECRET_ACCESS_KEY": "x"}, "AWS_ACCESS_KEY_ID is not"),
+        ({"AWS_ROLE_ARN": "arn:aws:iam::1:role/x"}, "AWS_WEB_IDENTITY_TOKEN_FILE is not"),
+        ({"AWS_ROLE_ARN": "arn:x", "AWS_WEB_IDENTITY_TOKEN_FILE": "/nonexistent/token"}, "no such file"),
+        ({"AWS_PROFILE": "staging"}, "AWS_PROFILE is staging"),
+        ({"AWS_EC2_METADATA_DISABLED": "true"}, "there are no credentials for AWS"),
+    ],
+)
+def test_what_is_missing_is_said_with_the_way_to_get_it(environment, said, tmp_path):
+    (problem,) = missing({"HOME": str(tmp_path), **environment}, NOWHERE)
+    assert said in problem
+    assert re.search("set|aws configure|writes", problem)
+
+
+def test_each_way_to_have_credentials_is_found(tmp_path):
+    token = tmp_path / "token"
+    token.write_text("x")
+    ways = (
+        {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"},
+        {"AWS_ROLE_ARN": "arn:x", "AWS_WEB_IDENTITY_TOKEN_FILE": str(token)},
+        {"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI": "/x"},
+    )
+    for environment in ways:
+        assert missing({"HOME": str(tmp_path), **environment}, NOWHERE) == []
+
+
+def test_profiles_of_both_files_are_known_and_one_with_a_region_alone_is_none(tmp_path):
+    folder = tmp_path / ".aws"
+    folder.mkdir()
+    (folder / "credentials").write_text("[old]\naws_access_key_id = a\n")
+    (folder / "config").write_text("[default]\nregion = x\n[profile sso]\nsso_session = y\n[profile no]\nregion = z\n")
+    home = {"HOME": str(tmp_path)}
+    assert missing({**home, "AWS_PROFILE": "old"}, NOWHERE) == []
+    assert missing({**home, "AWS_PROFILE": "sso"}, NOWHERE) == []
+    assert "they have old, sso" in missing({**home, "AWS_PROFILE": "no"}, NOWHERE)[0]
+    assert missing(home, NOWHERE)
+    (folder / "config").write_text("[default]\nsso_start_url = x\n")
+    assert missing(home, NOWHERE) == []
+
+
+def test_an_instance_has_the_credentials_of_its_profile(tmp_path):
+    vendor = tmp_path / "vendor"
+    vendor.write_text("Amazon EC2\n")
+    assert missing({"HOME": str(tmp_path)}, vendor) == []
+    assert missing({"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}, vendor)
+
+
+def test_a_damaged_file_has_no_profiles(tmp_path):
+    damaged = tmp_path / "config"
+    damaged.write_text("sso_session = nowhere\n")
+    assert missing({"HOME": str(tmp_path), "AWS_CONFIG_FILE": str(damaged)}, NOWHERE)
+
+
+def test_every_type_that_the_stack_declares_has_its_permissions_and_none_has_for_nothing(small, whole):
+    declared = {record.type for made in (small, whole) for record in made.records}
+    assert declared | {ANY, *FUNCTIONS} == set(by_type())
+
+
+def test_the_policies_in_the_docs_are_those_of_the_table_and_fit():
+    """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
+    made = documents()
+    if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
+        for name, text in made.items():
+            (DOCS / name).write_text(text)
+    for name, text in made.items():
+        assert (DOCS / name).read_text() == text
+        # "IAM and AWS STS quotas": a managed policy.
+        assert len(re.sub(r"\s", "", text)) <= 6144, name
+    asked = {
+        action for text in made.values() for one in json.loads(text)["Statement"] for action in as_list(one["Action"])
+    }
+    assert asked == {action for actions in by_type().values() for action in actions}
+    assert not [action for action in asked if "*" in action]
+
+
+def as_list(value):
+    return value if isinstance(value, list) else [value]

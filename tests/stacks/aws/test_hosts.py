@@ -1,0 +1,272 @@
+"""API servers, members of etcd and workers: where they are, what they are made from, who reaches them."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from cluster.pools import Placement
+from cluster.subnets import zone_subnets
+from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from etcd.apiserver import probe_path
+from etcd.members import members
+from network.addresses import ROLES
+from stacks.aws.etcd import disk_of
+from stacks.aws.interfaces import cards
+from stacks.aws.workers import autoscaler_tags, refuse_impossible
+from tests.stacks.aws.tokens import (
+    ATTACHMENT,
+    BALANCER,
+    INSTANCE,
+    INTERFACE,
+    KEY,
+    LISTENER,
+    PLACEMENT,
+    SCALING,
+    SUBNET,
+    TARGETS,
+    TEMPLATE,
+    VOLUME,
+)
+
+BOTH = pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
+
+
+def user_data(made):
+    """Of every machine and template, in clear, by URN."""
+    texts = {record.urn: record.inputs["userData"] for record in made.of_type(INSTANCE)}
+    return texts | {
+        record.urn: base64.b64decode(record.inputs["userData"]).decode() for record in made.of_type(TEMPLATE)
+    }
+
+
+def pool_of(made, name):
+    """The group of a pool and its template."""
+    template = made.tagged(TEMPLATE, f"workers-{name}")
+    (group,) = (one for one in made.of_type(SCALING) if one.inputs["launchTemplate"]["id"] == template.id)
+    return group.inputs, template.inputs
+
+
+def api_servers(made):
+    template = made.tagged(TEMPLATE, "api-servers")
+    (group,) = (one for one in made.of_type(SCALING) if one.inputs["launchTemplate"]["id"] == template.id)
+    return group.inputs, template.inputs
+
+
+def group_tags(group):
+    return {tag["key"]: tag["value"] for tag in group["tags"]}
+
+
+@BOTH
+def test_user_data_fits_and_holds_no_secret(made):
+    for urn, text in user_data(made).items():
+        assert len(text.encode()) <= 16384, urn
+        assert "PRIVATE KEY" not in text
+        assert "payload-" in text
+
+
+@BOTH
+def test_every_machine_asks_for_a_token_has_an_encrypted_disk_and_nobody_s_key_pair(made):
+    (key,) = made.of_type(KEY)
+    disks = [record.inputs["rootBlockDevice"] for record in made.of_type(INSTANCE)]
+    disks += [record.inputs["blockDeviceMappings"][0]["ebs"] for record in made.of_type(TEMPLATE)]
+    assert all(str(disk["encrypted"]).lower() == "true" for disk in disks)
+    assert {disk["kmsKeyId"] for disk in disks} == {key.outputs["arn"]}
+    for record in (*made.of_type(INSTANCE), *made.of_type(TEMPLATE)):
+        assert record.inputs["metadataOptions"]["httpTokens"] == "required"
+        assert record.inputs["metadataOptions"]["httpPutResponseHopLimit"] == 1
+        assert "keyName" not in record.inputs
+
+
+@BOTH
+def test_machines_of_a_template_and_what_comes_with_them_are_tagged(made):
+    for record in made.of_type(TEMPLATE):
+        kinds = {one["resourceType"]: one["tags"] for one in record.inputs["tagSpecifications"]}
+        assert set(kinds) == {"instance", "volume", "network-interface"}
+        assert all(tags["cluster"] == made.cluster.name for tags in kinds.values())
+
+
+@BOTH
+def test_the_load_balancer_is_inside_and_has_the_plan_s_address_in_each_zone(made):
+    (balancer,) = (record.inputs for record in made.of_type(BALANCER))
+    subnets = {record.id: record.inputs["cidrBlock"] for record in made.of_type(SUBNET)}
+    found = {(subnets[one["subnetId"]], one["privateIpv4Address"]) for one in balancer["subnetMappings"]}
+    assert found == {(str(zone.api_servers), str(zone.balancer)) for zone in zone_subnets(made.cluster.spec)}
+    assert {address for _, address in found} == set(map(str, made.plan.balancers))
+    assert (balancer["internal"], balancer["enableDeletionProtection"]) == (True, True)
+    assert balancer["enableCrossZoneLoadBalancing"] is True
+
+
+@BOTH
+def test_both_ports_are_probed_at_the_api_server_without_the_etcd_of_events(made):
+    targets = {record.id: record.inputs for record in made.of_type(TARGETS)}
+    ports = {}
+    for record in made.of_type(LISTENER):
+        (action,) = record.inputs["defaultActions"]
+        ports[record.inputs["port"]] = targets[action["targetGroupArn"]]
+    assert set(ports) == {API_PORT, KONNECTIVITY_PORT}
+    for port, target in ports.items():
+        check = target["healthCheck"]
+        assert (target["port"], target["protocol"], check["protocol"]) == (port, "TCP", "HTTPS")
+        assert (check["port"], check["path"]) == (str(API_PORT), probe_path())
+        assert "exclude=etcd-override-0" in check["path"]
+        assert (check["interval"], check["healthyThreshold"], check["unhealthyThreshold"]) == (10, 2, 2)
+
+
+@pytest.mark.parametrize(("made", "most"), [("small", 150), ("whole", 134)], indirect=["made"])
+def test_api_servers_are_rolled_one_surplus_host_at_a_time_and_replaced_when_the_probe_fails(made, most):
+    group, _ = api_servers(made)
+    count = made.cluster.spec.control_plane.api_servers
+    assert (group["minSize"], group["maxSize"], group["healthCheckType"]) == (count, count, "ELB")
+    preferences = group["instanceRefresh"]["preferences"]
+    assert (preferences["minHealthyPercentage"], preferences["maxHealthyPercentage"]) == (100, most)
+    assert int(count * most / 100) == count + 1
+    assert len(group["targetGroupArns"]) == 2
+    subnets = {record.id: record.inputs["cidrBlock"] for record in made.of_type(SUBNET)}
+    wanted = {str(zone.api_servers) for zone in zone_subnets(made.cluster.spec)}
+    assert {subnets[id_] for id_ in group["vpcZoneIdentifiers"]} == wanted
+
+
+def test_groups_look_the_image_up_and_members_get_its_id(small, whole):
+    _, template = api_servers(small)
+    assert template["imageId"] == "resolve:ssm:/aws/service/debian/release/12/latest/amd64"
+    assert all(record.inputs["ami"].startswith("ami-") for record in small.of_type(INSTANCE))
+    assert api_servers(whole)[1]["imageId"] == "ami-0fedcba9876543210"
+    assert {record.inputs["ami"] for record in whole.of_type(INSTANCE)} == {"ami-0fedcba9876543210"}
+    assert pool_of(whole, "gpu")[1]["imageId"] == "ami-0123456789abcdef0"
+
+
+@BOTH
+def test_a_group_has_the_name_of_its_template(made):
+    names = {record.id: record.urn.rpartition("::")[2] for record in made.of_type(TEMPLATE)}
+    for group in made.of_type(SCALING):
+        assert group.urn.endswith(f"::{names[group.inputs['launchTemplate']['id']]}")
+        assert group.inputs["launchTemplate"]["version"] == "1"
+
+
+@BOTH
+def test_members_stand_in_the_zones_and_at_the_addresses_of_the_plan(made):
+    subnets = {record.id: record for record in made.of_type(SUBNET)}
+    interfaces = {record.id: record.inputs for record in made.of_type(INTERFACE)}
+    found = set()
+    for record in made.of_type(INSTANCE):
+        interface = interfaces[record.inputs["primaryNetworkInterface"]["networkInterfaceId"]]
+        subnet = subnets[interface["subnetId"]].inputs
+        zone = subnet.get("availabilityZone") or subnet["availabilityZoneId"]
+        found.add((record.inputs["tags"]["Name"].removeprefix(made.cluster.name)[1:], zone, *interface["privateIps"]))
+    wanted = {
+        (f"etcd-{role}-{host.name}", host.zone, str(host.address))
+        for role in reversed(ROLES)
+        for host in made.plan.etcd[role]
+        if host.name.startswith(f"etcd-{role}")
+    }
+    assert found == wanted
+
+
+def test_a_machine_of_etcd_is_guarded_and_one_with_local_disks_is_not_stopped_either(small, whole):
+    for made in (small, whole):
+        assert all(record.inputs["disableApiTermination"] is True for record in made.of_type(INSTANCE))
+    local = {r.urn for r in whole.of_type(INSTANCE) if r.inputs["instanceType"] == "i4i.xlarge"}
+    assert len(local) == 3
+    assert {r.urn for r in whole.of_type(INSTANCE) if r.inputs["disableApiStop"]} == local
+    assert all(r.protect for made in (small, whole) for r in made.resources if r.type in (INSTANCE, ATTACHMENT))
+
+
+def test_each_etcd_has_a_disk_of_its_own_beside_its_member(small):
+    (key,) = small.of_type(KEY)
+    machines = {record.id: record for record in small.of_type(INSTANCE)}
+    volumes = {record.id: record for record in small.of_type(VOLUME)}
+    pairs = set()
+    for record in small.of_type(ATTACHMENT):
+        machine, volume = machines[record.inputs["instanceId"]], volumes[record.inputs["volumeId"]]
+        assert machine.outputs["availabilityZone"] == volume.inputs["availabilityZone"]
+        assert (volume.inputs["encrypted"], volume.inputs["kmsKeyId"]) == (True, key.outputs["arn"])
+        assert volume.inputs["finalSnapshot"] is True
+        kind = tuple(volume.inputs[name] for name in ("type", "size", "iops"))
+        pairs.add((volume.inputs["tags"]["role"], record.inputs["deviceName"], kind, machine.id))
+    assert len(pairs) == 6
+    assert {pair[:3] for pair in pairs} == {
+        ("etcd-main", "/dev/sdf", ("io2", 64, 3000)),
+        ("etcd-events", "/dev/sdg", ("gp3", 16, 3000)),
+    }
+
+
+def test_a_host_finds_its_disk_by_the_device_it_is_attached_as(small, whole):
+    for role, device in (("main", "/dev/sdf"), ("events", "/dev/sdg")):
+        assert disk_of(small.cluster, role).devices[0] == device
+    assert disk_of(small.cluster, "main").size == 64 * 2**30
+    assert disk_of(whole.cluster, "main").devices == ("/dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_*",)
+    assert {record.inputs["tags"]["role"] for record in whole.of_type(VOLUME)} == {"etcd-events"}
+    assert len(whole.of_type(VOLUME)) == len(members(whole.cluster, "events", whole.plan))
+
+
+def test_pools_have_their_bounds_and_zones_and_their_size_is_the_autoscaler_s(whole):
+    subnets = {record.id: record.inputs["cidrBlock"] for record in whole.of_type(SUBNET)}
+    by_zone = {zone.zone: str(zone.workers) for zone in zone_subnets(whole.cluster.spec)}
+    for name, pool in whole.cluster.spec.pools.items():
+        group, template = pool_of(whole, name)
+        assert (group["minSize"], group["maxSize"]) == (pool.min, pool.max)
+        assert template["instanceType"] == pool.machine
+        zones = pool.zones or whole.cluster.spec.control_plane.zones
+        assert [subnets[id_] for id_ in group["vpcZoneIdentifiers"]] == [by_zone[zone] for zone in zones]
+        assert "desiredCapacity" not in group and "instanceRefresh" not in group
+        assert group["suspendedProcesses"] == ["AZRebalance"]
+
+
+def test_pools_are_bought_and_placed_as_the_spec_says(whole):
+    strategies = {record.id: record.inputs["strategy"] for record in whole.of_type(PLACEMENT)}
+    bought = {name: pool_of(whole, name) for name in whole.cluster.spec.pools}
+    assert bought["spot"][1]["instanceMarketOptions"] == {"marketType": "spot"}
+    assert bought["spot"][0]["capacityRebalance"] is True
+    target = bought["reserved"][1]["capacityReservationSpecification"]["capacityReservationTarget"]
+    assert target == {"capacityReservationId": "cr-0123456789abcdef0"}
+    placed = {name: strategies.get(group.get("placementGroup")) for name, (group, _) in bought.items()}
+    assert placed == {"spot": None, "reserved": None, "apart": "spread", "gpu": "cluster"}
+    for name in ("reserved", "apart", "gpu"):
+        assert "instanceMarketOptions" not in bought[name][1]
+
+
+def test_machines_with_efa_have_one_address_and_an_interface_for_efa_on_every_card(whole):
+    _, template = pool_of(whole, "gpu")
+    interfaces = template["networkInterfaces"]
+    first, *others = interfaces
+    assert (first["interfaceType"], first["deviceIndex"], len(first["securityGroups"])) == ("interface", 0, 2)
+    assert {one["interfaceType"] for one in others} == {"efa-only"} and len(others) == 32
+    assert [one.get("networkCardIndex", 0) for one in others] == list(range(32))
+    assert {tuple(one["securityGroups"]) for one in others} == {tuple(first["securityGroups"][1:])}
+    assert "vpcSecurityGroupIds" not in template
+
+
+def test_no_two_interfaces_of_a_machine_are_at_one_place():
+    for machine, count in (("p5.48xlarge", 32), ("m7i.48xlarge", 1), ("p6-b300.48xlarge", 16)):
+        places = [(card, device) for card, device, _ in cards(machine)]
+        assert len(set(places)) == len(places) == count + 1
+    assert min(card for card, _, kind in cards("p6-b300.48xlarge") if kind == "efa-only") == 1
+    with pytest.raises(ValueError, match=r"m7i\.large has no EFA"):
+        cards("m7i.large")
+
+
+def test_the_autoscaler_finds_pools_and_knows_their_nodes_before_there_are_any(whole):
+    group, _ = pool_of(whole, "gpu")
+    found, prefix = group_tags(group), "k8s.io/cluster-autoscaler"
+    assert found[f"{prefix}/enabled"] == "true"
+    assert found[f"{prefix}/{whole.cluster.name}"] == "owned"
+    assert found[f"{prefix}/node-template/label/openai.org/gpu"] == "h100"
+    assert found[f"{prefix}/node-template/taint/openai.org/gpu"] == "h100:NoSchedule"
+    assert found[f"{prefix}/node-template/resources/nvidia.com/gpu"] == "8"
+    assert found[f"{prefix}/node-template/resources/vpc.amazonaws.com/efa"] == "32"
+    assert not [tag for tag in group["tags"] if tag["propagateAtLaunch"]]
+
+
+def test_what_aws_does_not_have_together_is_refused_with_the_pool_s_name(whole):
+    pools = whole.cluster.spec.pools
+    spread = pools["apart"].model_copy(update={"max": 22})
+    with pytest.raises(ValueError, match=r"pools\.apart: max 22 .* 21 in all"):
+        refuse_impossible("apart", spread, 3)
+    refuse_impossible("apart", spread.model_copy(update={"placement": Placement.COMPACT}), 3)
+    with pytest.raises(ValueError, match=r"pools\.reserved: reservation mine"):
+        refuse_impossible("reserved", pools["reserved"].model_copy(update={"reservation": "mine"}), 1)
+    many = {f"label-{number}": "x" for number in range(50)}
+    with pytest.raises(ValueError, match=r"pools\.spot: .* tags, and AWS takes 50"):
+        autoscaler_tags(whole.cluster, "spot", pools["spot"].model_copy(update={"labels": many}))

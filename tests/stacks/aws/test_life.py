@@ -1,0 +1,119 @@
+"""A cluster from its first plan to its end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import policies
+from policies.data import kept_by
+from stacks.steps import name_of
+
+ROOT = Path(__file__).resolve().parents[3]
+UPDATES = ("more hosts", "everything else")
+_PAYLOADS = ("aws:secretsmanager/secret:Secret", "aws:secretsmanager/secretVersion:SecretVersion")
+
+
+@pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
+def test_all_of_it_is_made_and_a_second_plan_is_empty(made):
+    assert made.runs["up"].complaints == []
+    assert (made.runs["again"].steps, made.runs["again"].complaints) == ([], [])
+    known = {resource["urn"] for resource in made.deployment["resources"]}
+    assert {record.urn for record in made.records} <= known
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_an_update_replaces_payloads_and_no_more(small, name):
+    run = small.runs[name]
+    assert run.complaints == []
+    assert run.steps
+    lost = [step for step in run.steps if step.loses]
+    assert {step.type for step in lost} <= set(_PAYLOADS)
+    assert all("payload" in step.name for step in lost)
+
+
+def test_members_that_exist_are_left_alone_whatever_changes(small):
+    machines = {resource.urn for resource in small.resources if resource.type == "aws:ec2/instance:Instance"}
+    assert len(machines) == 3
+    for name in UPDATES:
+        assert not machines & {step.urn for step in small.runs[name].steps}, name
+    created = [step.name for step in small.runs["more hosts"].steps if step.operation == "create"]
+    assert {"small-etcd-main-4", "small-etcd-main-5"} <= set(created)
+
+
+def test_disks_grow_in_place(small):
+    changed = [step for step in small.runs["everything else"].steps if step.type == "aws:ebs/volume:Volume"]
+    assert [step.operation for step in changed] == ["update"] * 3
+    assert {step.name for step in changed} == {f"small-etcd-main-{number}" for number in (1, 2, 3)}
+
+
+def test_members_and_data_outlive_a_destroy_that_was_not_released(small):
+    data = ("aws:kms/key:Key", "aws:s3/bucket:Bucket", "aws:ebs/volume:Volume")
+    kept = [resource for resource in small.resources if resource.type in data]
+    assert len(kept) == 1 + 3 + 6
+    assert all(resource.protect and kept_by(resource) for resource in kept)
+    # The engine refuses what is protected when its turn comes: what is beside it is gone by then.
+    running = ("aws:ec2/instance:Instance", "aws:ec2/volumeAttachment:VolumeAttachment")
+    guarded = {record.key for record in small.records if record.type in (*data, *running)}
+    assert guarded <= {record.key for record in small.kept} and len(guarded) == len(kept) + 3 + 6
+    assert "protect" in str(small.runs["forbidden"].complaints)
+
+
+def test_a_released_cluster_goes_and_leaves_nothing(small):
+    released, destroyed = small.runs["release"], small.runs["destroy"]
+    assert (released.complaints, destroyed.complaints) == ([], [])
+    assert not [step for step in released.steps if step.loses]
+    assert small.left == ()
+
+
+def test_how_many_resources_a_small_cluster_has(small):
+    """AWS has no coarser way to say a rule of a group, a setting of a bucket or the right of an identity."""
+    assert len(small.records) <= 170
+
+
+@pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
+def test_everything_is_tagged_with_its_cluster_and_role(made):
+    name = made.cluster.name
+    for record in made.records:
+        if "tags" in record.inputs and record.type != "aws:autoscaling/group:Group":
+            found = record.outputs["tagsAll"]
+            assert (found["menagerie"], found["cluster"]) == ("true", name), record.urn
+            assert found["role"] and found["Name"].startswith(f"{name}-"), record.urn
+
+
+@pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
+def test_nothing_secret_is_in_the_clear_in_the_state(made):
+    text = json.dumps(made.deployment)
+    assert "BEGIN CERTIFICATE" in text
+    assert "PRIVATE KEY" not in text
+    assert "key.of.a.router" not in text
+    assert not [r for r in made.resources if "BEGIN EC PRIVATE" in json.dumps(r.outputs, default=str)]
+
+
+@pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
+def test_what_is_made_keeps_every_policy(made):
+    assert [str(found) for found in policies.check(made.cluster, made.resources)] == []
+
+
+@pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
+def test_names_that_the_program_gives_are_unique_within_their_type(made):
+    names = [(record.type, name_of(record.urn)) for record in made.records]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("module", "absent"),
+    [
+        ("stacks.program", ("pulumi_aws", "pulumi_azure_native", "pulumi_gcp")),
+        ("stacks.aws.provider", ("pulumi_azure_native", "pulumi_gcp", "lab")),
+        ("stacks.aws.credentials", ("pulumi", "pulumi_aws", "pulumi_azure_native", "pulumi_gcp")),
+    ],
+)
+def test_no_cloud_is_imported_but_the_cluster_s_own(module, absent):
+    program = f"import sys, {module}; sys.exit(str([name for name in {absent} if name in sys.modules] or ''))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.stderr.strip() == ""

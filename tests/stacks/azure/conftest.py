@@ -1,0 +1,162 @@
+"""Stacks of Azure under the real engine, against the simulated cloud: each is brought up once a session."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pulumi import automation as auto
+
+from cluster.load import load_cluster
+from cluster.sources import without_checksum
+from cluster.spec import Cluster
+from network import addresses
+from network.addresses import AddressPlan
+from network.vpn import tunnels
+from simcloud.server import simulated_clouds
+from simcloud.values import plain
+from simcloud.world import Record, World
+from stacks import lean
+from stacks.automation import ClusterStack, StackError
+from stacks.program import declare
+from stacks.steps import Recording
+from tools import build as programs
+
+ROOT = Path(__file__).resolve().parents[3]
+HERE = Path(__file__).resolve().parent
+
+
+def with_checksums(cluster: Cluster) -> Cluster:
+    """Upstream publishes no list for some programs; no host is booted here."""
+    known = {artefact.source: "0" * 64 for artefact in without_checksum(cluster.spec)}
+    own = cluster.spec.artefacts.model_copy(update={"sha256": {**cluster.spec.artefacts.sha256, **known}})
+    return cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"artefacts": own})})
+
+
+class Account:
+    """The stack of one cluster in a subscription of its own. cluster: exchange it between runs."""
+
+    def __init__(self, cluster: Cluster, cli: Path, folder: Path, world: World, environment: dict[str, str]) -> None:
+        self.cluster = cluster
+        self.world = world
+        self._environment = {**environment, "PULUMI_CONFIG_PASSPHRASE": "tests"}
+        with self._inside():
+            self._stack = ClusterStack(cluster, self._program, cli, folder)
+            for name in {tunnel.secret for tunnel in tunnels(cluster)}:
+                secret = auto.ConfigValue(f"key+of+{name.replace('-', '_')}", secret=True)
+                self._stack._stack.set_config(name, secret)
+
+    @property
+    def plan(self) -> AddressPlan:
+        return addresses.plan(self.cluster)
+
+    def up(self) -> dict[str, int]:
+        with self._inside():
+            return self._stack.up()[0].changes
+
+    def preview(self) -> Recording:
+        """What an update would do, even where the engine refuses it."""
+        recording = Recording()
+        with self._inside(), suppress(StackError):
+            self._stack.preview(recording)
+        return recording
+
+    def unprotect(self) -> None:
+        with self._inside():
+            where = ["--stack", self.cluster.name, "--yes"]
+            engine = self._stack
+            engine._command.run(
+                ["state", "unprotect", "--all", *where], engine._stack.workspace.work_dir, engine._environment
+            )
+
+    def destroy(self) -> None:
+        with self._inside():
+            self._stack.destroy()
+
+    def state(self) -> dict[str, dict[str, Any]]:
+        """URN -> resource, as the engine keeps it."""
+        with self._inside():
+            deployment = self._stack._stack.export_stack().deployment or {}
+        return {resource["urn"]: resource for resource in deployment["resources"]}
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """The inputs of every resource of a type, without marks of secrets: ``network:Subnet``."""
+        return [plain(record.inputs) for record in self.records(kind)]
+
+    def records(self, kind: str) -> list[Record]:
+        return self.world.of_type(f"azure-native:{kind}")
+
+    def called(self, kind: str, name: str) -> Record:
+        """The only resource of a type that the program calls so."""
+        (record,) = (record for record in self.records(kind) if record.urn.endswith(f"::{name}"))
+        return record
+
+    def _program(self) -> None:
+        lean.without_former_types()
+        declare(self.cluster)
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self._environment.items():
+                patch.setenv(name, value)
+            yield
+
+
+@contextmanager
+def _opened(cluster: Cluster, folder: Path) -> Iterator[Account]:
+    cli = {row["program"]: row for row in programs.states()}["pulumi"]
+    if not cli["built"]:
+        pytest.skip("pulumi is not built; `make lab` and `make test` build it")
+    world = World()
+    with simulated_clouds(world, clouds=["azure"]) as environment:
+        yield Account(with_checksums(cluster), Path(str(cli["path"])), folder, world, dict(environment))
+
+
+@pytest.fixture(scope="session")
+def opened() -> Callable[[Cluster, Path], AbstractContextManager[Account]]:
+    """opened(cluster, folder): a subscription in which there is nothing, for the length of a block."""
+    return _opened
+
+
+@pytest.fixture(scope="session")
+def koala(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    """The small example."""
+    cluster = load_cluster(ROOT / "docs" / "examples" / "azure-small.yaml")
+    with _opened(cluster, tmp_path_factory.mktemp("koala")) as account:
+        account.up()
+        yield account
+
+
+@pytest.fixture(scope="session")
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
+    """All that there can be, under the longest name."""
+    with _opened(load_cluster(HERE / "wide.yaml"), tmp_path_factory.mktemp("wide")) as account:
+        account.up()
+        yield account
+
+
+@pytest.fixture(scope="session", params=["koala", "wide"])
+def account(request: pytest.FixtureRequest) -> Account:
+    """Each of them."""
+    found: Account = request.getfixturevalue(request.param)
+    return found
+
+
+@pytest.fixture(scope="session")
+def text_of() -> Callable[[str], str]:
+    """User data as a host reads it, with its programs unpacked."""
+
+    def read(user_data: str) -> str:
+        text = base64.b64decode(user_data).decode()
+        files = yaml.safe_load(text)["write_files"]
+        packed = [file["content"] for file in files if file.get("encoding") == "gz+b64"]
+        return text + "".join(gzip.decompress(base64.b64decode(each)).decode() for each in packed)
+
+    return read

@@ -1,0 +1,65 @@
+"""The program of a host, where the vault keeps values under generated names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from cluster.files import JOIN_TOKEN
+from stacks.cloud_store import bundle_name
+from tests.stacks.fake_stores import READER, Azure, serve
+
+BUNDLE = bundle_name(READER)
+NAMES = {
+    "payload-0123456789abcdef": "payload-api-servers1a2b3c4d",
+    BUNDLE: f"{BUNDLE}5e6f7a8b",
+    JOIN_TOKEN: "join-token9c0d1e2f",
+}
+
+
+@pytest.fixture
+def vault():
+    made = Azure()
+    stop = serve(made)
+    yield made
+    stop()
+
+
+@pytest.fixture
+def run(vault, tmp_path):
+    """run(arguments, text): the program with these arguments, and this on its standard input."""
+    store = replace(vault.adapter(), names=NAMES)
+    program = tmp_path / "menagerie-secret"
+    program.write_text(store.script())
+
+    def ran(*arguments, text=""):
+        command = [sys.executable, str(program), *arguments]
+        return subprocess.run(command, check=False, capture_output=True, text=True, input=text)
+
+    return ran
+
+
+def test_values_are_read_by_the_names_that_the_vault_gave_them(vault, run):
+    stored = ("packed", json.dumps({"etcd-main-ca.crt": "certificate"}), "token")
+    vault.keep(dict(zip(NAMES.values(), stored, strict=True)))
+    done = run("payload-0123456789abcdef", "etcd-main-ca.crt", JOIN_TOKEN)
+    assert (done.returncode, done.stderr) == (0, "")
+    wanted = {"payload-0123456789abcdef": "packed", "etcd-main-ca.crt": "certificate", JOIN_TOKEN: "token"}
+    assert json.loads(done.stdout) == wanted
+
+
+def test_what_is_missing_is_told_by_the_name_that_the_host_knows(vault, run):
+    done = run("payload-0123456789abcdef")
+    assert done.returncode == 1
+    assert ": payload-0123456789abcdef: " in done.stderr
+
+
+def test_the_join_token_is_written_where_workers_read_it(vault, run):
+    vault.keep({NAMES[JOIN_TOKEN]: "none yet"})
+    done = run("--put", JOIN_TOKEN, text="abcdef.0123456789abcdef")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert vault.kept(NAMES[JOIN_TOKEN]) == "abcdef.0123456789abcdef"

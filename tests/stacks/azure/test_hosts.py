@@ -1,0 +1,168 @@
+"""Members of etcds and API servers: where they stand, what they boot from, who replaces them."""
+
+from __future__ import annotations
+
+import re
+
+from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from etcd.members import members, settings
+from network.addresses import ROLES
+from simcloud.values import at
+from stacks.azure.etcd import disk_of
+
+KINDS = {"premium_ssd_v2": "PremiumV2_LRS", "ultra_ssd": "UltraSSD_LRS"}
+
+
+def everyone(account):
+    return [member for role in ROLES for member in members(account.cluster, role, account.plan)]
+
+
+def models(account):
+    """What machines are, of single ones and of scale sets alike."""
+    machines = account.of("compute:VirtualMachine")
+    return machines + [each["virtualMachineProfile"] for each in account.of("compute:VirtualMachineScaleSet")]
+
+
+def test_members_stand_in_their_zones_with_their_addresses(account):
+    hosts = {member.host: (member.zone, str(member.address)) for member in everyone(account)}
+    addresses = {
+        record.id: record.inputs["ipConfigurations"][0] for record in account.records("network:NetworkInterface")
+    }
+    made = {}
+    for machine in account.of("compute:VirtualMachine"):
+        (interface,) = machine["networkProfile"]["networkInterfaces"]
+        address = addresses[interface["id"]]
+        assert address["subnet"]["id"].endswith("/subnets/etcd")
+        assert address["privateIPAllocationMethod"] == "Static"
+        assert machine["osProfile"]["computerName"] == machine["vmName"]
+        (zone,) = machine["zones"]
+        made[machine["vmName"]] = (zone, address["privateIPAddress"])
+    assert made == hosts
+
+
+def test_each_member_has_a_disk_of_its_own_in_its_zone_as_the_spec_says(account):
+    wanted = {}
+    for role in ROLES:
+        etcd = settings(account.cluster, role)
+        for member in members(account.cluster, role, account.plan) if etcd.disk != "local-nvme" else ():
+            wanted[member.name] = ([member.zone], KINDS[etcd.disk], etcd.disk_size // 2**30, etcd.iops)
+    made = {
+        disk["diskName"]: (disk["zones"], disk["sku"]["name"], disk["diskSizeGB"], disk["diskIOPSReadWrite"])
+        for disk in account.of("compute:Disk")
+    }
+    assert made == wanted
+
+
+def test_a_host_finds_each_disk_where_its_machine_has_it(account):
+    disks = {record.id: record.inputs["diskName"] for record in account.records("compute:Disk")}
+    by_name = {member.name: role for role in ROLES for member in members(account.cluster, role, account.plan)}
+    attached = 0
+    for machine in account.of("compute:VirtualMachine"):
+        for data in machine["storageProfile"]["dataDisks"]:
+            role = by_name[disks[data["managedDisk"]["id"]]]
+            assert f"/dev/disk/azure/data/by-lun/{data['lun']}" in disk_of(account.cluster, role).devices
+            assert (data["deleteOption"], data["caching"]) == ("Detach", "None")
+            attached += 1
+    assert attached == len(disks)
+
+
+def test_local_disks_are_looked_for_among_local_ones_only(wide):
+    assert all("local" in link or "Direct_Disk" in link for link in disk_of(wide.cluster, "events").devices)
+
+
+def test_every_disk_is_encrypted_with_the_cluster_s_key(account):
+    (chosen,) = account.records("compute:DiskEncryptionSet")
+    (key,) = account.records("keyvault:Key")
+    assert chosen.inputs["activeKey"]["keyUrl"] == key.outputs["keyUriWithVersion"]
+    assert chosen.inputs["rotationToLatestKeyVersionEnabled"]
+    for disk in account.of("compute:Disk"):
+        assert disk["encryption"]["diskEncryptionSetId"] == chosen.id
+        assert (disk["networkAccessPolicy"], disk["publicNetworkAccess"]) == ("DenyAll", "Disabled")
+    for model in models(account):
+        assert model["storageProfile"]["osDisk"]["managedDisk"]["diskEncryptionSet"]["id"] == chosen.id
+        assert model["securityProfile"]["encryptionAtHost"] is True
+
+
+def test_hosts_boot_what_is_signed_where_azure_and_drivers_let_them(wide):
+    found = {}
+    for scale_set in wide.of("compute:VirtualMachineScaleSet"):
+        security = scale_set["virtualMachineProfile"]["securityProfile"]
+        boot = security.get("uefiSettings", {}).get("secureBootEnabled")
+        found[scale_set["sku"]["name"]] = (security.get("securityType"), boot)
+    assert found["Standard_D4s_v5"] == ("TrustedLaunch", True)
+    assert found["Standard_ND96isr_H100_v5"] == ("TrustedLaunch", False)
+    assert found["Standard_ND96amsr_A100_v4"] == (None, None)
+    machines = wide.of("compute:VirtualMachine")
+    assert all(each["securityProfile"]["uefiSettings"]["secureBootEnabled"] for each in machines)
+
+
+def test_nobody_can_log_in(account):
+    for model in models(account):
+        profile = model["osProfile"]
+        assert "adminPassword" not in profile
+        assert profile["linuxConfiguration"]["disablePasswordAuthentication"] is True
+        assert profile["allowExtensionOperations"] is False
+
+
+def test_user_data_is_within_azure_s_limit_and_names_secrets_only(account, text_of):
+    secrets = [str(value) for each in account.of("keyvault:Secret") for value in at(each, "properties.value")]
+    lines = {line for secret in secrets for line in re.findall(r"[A-Za-z0-9+/]{48,}", secret)}
+    assert len(lines) > 20
+    for model in models(account):
+        text = text_of(model["osProfile"]["customData"])
+        assert len(model["osProfile"]["customData"]) < 65536
+        assert "PRIVATE KEY" not in text
+        assert not any(line in text for line in lines)
+
+
+def test_user_data_says_where_the_vault_keeps_what_its_host_reads(account, text_of):
+    stored = {record.outputs["name"] for record in account.records("keyvault:Secret")}
+    (vault,) = account.records("keyvault:Vault")
+    uri = vault.outputs["properties"]["vaultUri"].rstrip("/")
+    for model in models(account):
+        text = text_of(model["osProfile"]["customData"])
+        (names,) = re.findall(r'RENAMED = "(.*)"', text)
+        told = dict(pair.split("=") for pair in names.split())
+        (payload,) = (name for name in told if name.startswith("payload-"))
+        assert payload in text.replace(names, "")
+        assert set(told.values()) <= stored
+        assert f'connect("{uri}")' in text
+
+
+def test_machines_that_exist_keep_their_image_and_user_data(account):
+    """A new payload changes the user data of all of them at once."""
+    for urn, resource in account.state().items():
+        if resource["type"] == "azure-native:compute:VirtualMachine":
+            assert urn.rpartition("::")[2] in {member.host for member in everyone(account)}
+    locks = {lock["scope"] for lock in account.of("authorization:ManagementLockByScope")}
+    assert locks == {record.id for record in account.records("compute:VirtualMachine")}
+
+
+def test_api_servers_are_a_group_over_all_zones_that_the_balancer_s_probe_watches(account):
+    plane = account.cluster.spec.control_plane
+    group = account.called("compute:VirtualMachineScaleSet", "api-servers").inputs
+    (balancer,) = account.records("network:LoadBalancer")
+    probe = group["virtualMachineProfile"]["networkProfile"]["healthProbe"]["id"]
+    assert group["zones"] == list(map(str, plane.zones))
+    assert group["sku"]["capacity"] == plane.api_servers
+    assert probe == f"{balancer.id}/probes/ready"
+    assert group["automaticRepairsPolicy"] == {"enabled": True, "gracePeriod": "PT30M", "repairAction": "Replace"}
+    rolling = group["upgradePolicy"]["rollingUpgradePolicy"]
+    assert (group["upgradePolicy"]["mode"], rolling["maxSurge"]) == ("Rolling", True)
+    assert rolling["maxBatchInstancePercent"] * plane.api_servers // 100 <= 1
+
+
+def test_the_balancer_is_internal_fixed_and_asks_for_readiness_without_events(account):
+    (balancer,) = account.of("network:LoadBalancer")
+    (frontend,) = balancer["frontendIPConfigurations"]
+    (probe,) = balancer["probes"]
+    assert [frontend["privateIPAddress"]] == [str(address) for address in account.plan.balancers]
+    assert frontend["zones"] == ["1", "2", "3"]
+    assert frontend["subnet"]["id"].endswith("/subnets/api-servers")
+    assert (probe["protocol"], probe["port"]) == ("Https", API_PORT)
+    path, _, query = probe["requestPath"].partition("?")
+    assert path == "/readyz"
+    assert set(query.split("&")) == {"exclude=etcd-override-0", "exclude=etcd-override-readiness-0"}
+    rules = {(rule["frontendPort"], rule["backendPort"]) for rule in balancer["loadBalancingRules"]}
+    assert rules == {(API_PORT, API_PORT), (KONNECTIVITY_PORT, KONNECTIVITY_PORT)}
+    assert all(rule["probe"]["id"].endswith("/probes/ready") for rule in balancer["loadBalancingRules"])

@@ -1,0 +1,95 @@
+"""The network, its ways out, the load balancer's name, and the ways to Azure's own services."""
+
+from __future__ import annotations
+
+from cluster.subnets import region_subnets
+from simcloud.values import at, plain
+
+
+def test_subnets_are_those_of_the_plan(account):
+    ranges = region_subnets(account.cluster.spec)
+    wanted = {"api-servers": ranges.api_servers, "etcd": ranges.etcd, "endpoints": ranges.endpoints}
+    wanted |= {"workers": ranges.workers}
+    if account.cluster.spec.sites:
+        wanted["GatewaySubnet"] = ranges.gateway
+    made = {subnet["subnetName"]: subnet["addressPrefix"] for subnet in account.of("network:Subnet")}
+    assert made == {name: str(range_) for name, range_ in wanted.items()}
+    (network,) = account.of("network:VirtualNetwork")
+    assert network["addressSpace"]["addressPrefixes"] == [str(account.cluster.spec.network.nodes)]
+
+
+def test_hosts_go_out_by_the_nat_gateway_and_by_nothing_else(account):
+    (nat,) = account.records("network:NatGateway")
+    for subnet in account.of("network:Subnet"):
+        hosts = subnet["subnetName"] not in ("endpoints", "GatewaySubnet")
+        assert subnet.get("natGateway", {}).get("id") == (nat.id if hosts else None)
+        assert subnet.get("defaultOutboundAccess") is (None if subnet["subnetName"] == "GatewaySubnet" else False)
+
+
+def test_nothing_is_public_but_the_nat_gateway_and_the_vpn_gateway(account):
+    used = {
+        id_
+        for record in account.world
+        for path in ("publicIpAddresses[].id", "ipConfigurations[].publicIPAddress.id")
+        for id_ in at(plain(record.inputs), path)
+        if record.type.endswith((":NatGateway", ":VirtualNetworkGateway"))
+    }
+    assert {record.id for record in account.records("network:PublicIPAddress")} == used
+    for record in account.world:
+        if not record.type.endswith((":NatGateway", ":VirtualNetworkGateway")):
+            assert "publicipaddresses/" not in str(plain(record.inputs)).lower(), record.urn
+
+
+def test_every_subnet_but_the_gateway_s_has_a_group_of_its_own(account):
+    groups = [subnet.get("networkSecurityGroup", {}).get("id") for subnet in account.of("network:Subnet")]
+    ours = [id_ for id_ in groups if id_]
+    assert sorted(ours) == sorted(record.id for record in account.records("network:NetworkSecurityGroup"))
+    assert groups.count(None) == bool(account.cluster.spec.sites)
+    (endpoints,) = (each for each in account.of("network:Subnet") if each["subnetName"] == "endpoints")
+    assert endpoints["privateEndpointNetworkPolicies"] == "NetworkSecurityGroupEnabled"
+
+
+def test_the_name_of_the_api_leads_to_the_load_balancer_and_only_inside(account):
+    (network,) = account.records("network:VirtualNetwork")
+    (record,) = account.of("privatedns:PrivateRecordSet")
+    assert f"{record['relativeRecordSetName']}.{record['privateZoneName']}" == account.plan.endpoint
+    assert [each["ipv4Address"] for each in record["aRecords"]] == [str(each) for each in account.plan.balancers]
+    zones = {zone["privateZoneName"] for zone in account.of("privatedns:PrivateZone")}
+    links = account.of("privatedns:VirtualNetworkLink")
+    assert {link["privateZoneName"] for link in links} == zones
+    assert {link["virtualNetwork"]["id"] for link in links} == {network.id}
+    assert not any(link["registrationEnabled"] for link in links)
+
+
+def test_vault_and_storage_are_reached_inside_by_their_own_names(account):
+    (subnet,) = (each for each in account.records("network:Subnet") if each.id.endswith("/subnets/endpoints"))
+    (vault,), (storage,) = account.records("keyvault:Vault"), account.records("storage:StorageAccount")
+    wanted = {
+        vault.id: ("vault", "privatelink.vaultcore.azure.net"),
+        storage.id: ("blob", "privatelink.blob.core.windows.net"),
+    }
+    zones = {record.id: record.inputs["privateZoneName"] for record in account.records("privatedns:PrivateZone")}
+    made = {}
+    for group in account.of("network:PrivateDnsZoneGroup"):
+        (endpoint,) = (
+            plain(each.inputs)
+            for each in account.records("network:PrivateEndpoint")
+            if each.outputs["name"] == group["privateEndpointName"]
+        )
+        (connection,) = endpoint["privateLinkServiceConnections"]
+        (zone,) = group["privateDnsZoneConfigs"]
+        assert endpoint["subnet"]["id"] == subnet.id
+        made[connection["privateLinkServiceId"]] = (connection["groupIds"][0], zones[zone["privateDnsZoneId"]])
+    assert made == wanted
+
+
+def test_everything_is_tagged_with_its_cluster_and_role(account):
+    takes_none = {"subnets", "roleAssignments", "locks", "containers", "privateDnsZoneGroups"}
+    for record in account.world:
+        if "tags" in record.inputs:
+            assert record.inputs["tags"]["cluster"] == account.cluster.name, record.urn
+            assert record.inputs["tags"]["role"], record.urn
+        else:
+            kind = str(record.outputs.get("type", "")).rpartition("/")[2]
+            untagged = {"blobServices", "managementPolicies", "immutabilityPolicies", "A", "roleDefinitions"}
+            assert kind in takes_none | untagged, record.urn

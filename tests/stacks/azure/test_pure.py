@@ -1,0 +1,153 @@
+"""What needs no engine: names, images, the key that nobody has, credentials, rights of operators."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cluster import catalogue
+from cluster.pools import Pool
+from cluster.spec import Cloud
+from stacks.azure.credentials import missing
+from stacks.azure.hosts import image, nobodys_key
+from stacks.azure.permissions import operators_role
+from stacks.azure.tags import GENERATED, account_name, autoscaler_tags, host_prefix, scale_set_name, vault_name
+from stacks.azure.workers import refuse_impossible
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs" / "azure.md"
+ROLE = re.compile(r"(?<=```json\n)\{.*?^\}\n(?=```)", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["a", "7", "a--b", "0-9-" * 15 + "abc", "jaguar", "x" * 63, "abcdefghijklmn--o"])
+def test_names_that_are_the_whole_world_s_are_what_azure_takes(build, name):
+    cluster = build({"name": name})
+    limits = catalogue.of(Cloud.AZURE).names
+    vault, account = vault_name(cluster), account_name(cluster)
+    assert re.fullmatch(r"[a-z](?!.*--)[a-z0-9-]*", vault)
+    assert re.fullmatch(r"[a-z0-9]+", account)
+    assert len(vault) + GENERATED <= limits["key_vault"].max
+    assert len(account) + GENERATED <= limits["storage_account"].max
+
+
+def test_names_of_pools_are_shortened_without_becoming_another_s():
+    long, other = "p" * 63, "p" * 62 + "q"
+    assert len(scale_set_name(long)) + GENERATED <= catalogue.of(Cloud.AZURE).names["scale_set"].max
+    assert scale_set_name(long) != scale_set_name(other)
+    assert host_prefix(long) != host_prefix(other)
+    assert (host_prefix("cpu"), len(host_prefix(long))) == ("cpu-", 15)
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        (None, "publisher"),
+        ("Canonical:ubuntu-24_04-lts:server:latest", "publisher"),
+        ("/subscriptions/1/resourceGroups/i/providers/Microsoft.Compute/images/gpu", "id"),
+        ("/CommunityGalleries/g/Images/i/Versions/latest", "community_gallery_image_id"),
+        ("/SharedGalleries/g/Images/i/Versions/latest", "shared_gallery_image_id"),
+    ],
+)
+def test_an_image_is_named_in_azure_s_own_ways(text, field):
+    assert getattr(image(text), field)
+
+
+@pytest.mark.parametrize("text", ["debian-12", "ami-0123456789abcdef0", "a:b:c"])
+def test_what_is_no_image_of_azure_is_refused_with_the_ways_to_write_one(text):
+    with pytest.raises(ValueError, match="publisher:offer:sku:version"):
+        image(text)
+
+
+def test_the_key_that_nobody_has_is_a_point_of_its_curve():
+    """RFC 8032, 5.1.3: y and the sign of x, and x squared is a square."""
+    kind, blob = nobodys_key().split()
+    raw = base64.b64decode(blob)
+    assert kind == "ssh-ed25519"
+    assert raw[:19] == b"\0\0\0\x0bssh-ed25519" + b"\0\0\0\x20"
+    p, y = 2**255 - 19, int.from_bytes(raw[19:], "little") & (1 << 255) - 1
+    d = -121665 * pow(121666, -1, p) % p
+    square = (y * y - 1) * pow(d * y * y + 1, -1, p) % p
+    root = pow(square, (p + 3) // 8, p)
+    root = root if root * root % p == square else root * pow(2, (p - 1) // 4, p) % p
+    assert len(raw) == 51
+    assert root * root % p == square
+
+
+def test_the_key_that_nobody_has_is_taken_by_ssh(tmp_path):
+    (tmp_path / "key.pub").write_text(nobodys_key())
+    told = subprocess.run(["ssh-keygen", "-l", "-f", str(tmp_path / "key.pub")], check=False, capture_output=True)
+    assert (told.returncode, b"ED25519" in told.stdout) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rdma": True, "max": 101}, "100 machines"),
+        ({"reservation": "d16"}, "id of a capacity reservation group"),
+        ({"reservation": "/subscriptions/1/x", "rdma": True}, "neither rdma nor a placement"),
+        ({"reservation": "/subscriptions/1/x", "placement": "compact"}, "neither rdma nor a placement"),
+    ],
+)
+def test_what_azure_does_not_have_together_is_refused_by_the_pool_s_name(changes, words):
+    pool = Pool.model_validate({"machine": "Standard_ND96isr_H100_v5", "max": 2, **changes})
+    with pytest.raises(ValueError, match=f"pools.gpu: .*{words}"):
+        refuse_impossible("gpu", pool)
+
+
+def test_more_labels_than_a_scale_set_has_tags_are_refused(build):
+    pool = Pool.model_validate({"machine": "m", "labels": {f"example.org/{number}": "x" for number in range(44)}})
+    with pytest.raises(ValueError, match="44 labels and 0 taints: Azure takes 50 tags"):
+        autoscaler_tags(build({}), pool)
+
+
+PRINCIPAL = {"ARM_CLIENT_ID": "1", "ARM_TENANT_ID": "2", "ARM_SUBSCRIPTION_ID": "3"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "words"),
+    [
+        ({}, ["nobody is logged in", "az login"]),
+        ({"ARM_CLIENT_ID": "1"}, ["ARM_TENANT_ID is not set", "nothing proves", "ARM_SUBSCRIPTION_ID is not set"]),
+        ({"ARM_CLIENT_SECRET": "s"}, ["ARM_CLIENT_ID", "ARM_TENANT_ID", "ARM_SUBSCRIPTION_ID"]),
+        ({**PRINCIPAL, "ARM_CLIENT_SECRET": "s"}, []),
+        ({**PRINCIPAL, "ARM_CLIENT_CERTIFICATE_PATH": "/nowhere/c.pfx"}, ["/nowhere/c.pfx, and there is no such file"]),
+        ({**PRINCIPAL, "ARM_USE_OIDC": "true"}, ["ARM_USE_OIDC is set and no token"]),
+        ({**PRINCIPAL, "ARM_USE_OIDC": "true", "ARM_OIDC_TOKEN": "t"}, []),
+        ({"ARM_USE_MSI": "true"}, ["ARM_SUBSCRIPTION_ID is not set"]),
+        ({"ARM_USE_MSI": "true", "ARM_SUBSCRIPTION_ID": "3"}, []),
+    ],
+)
+def test_missing_credentials_are_named_with_a_way_to_get_them(tmp_path, environment, words):
+    problems = missing({"HOME": str(tmp_path), **environment})
+    assert bool(problems) == bool(words)
+    assert all(any(word in problem for problem in problems) for word in words)
+
+
+def test_who_is_logged_in_to_the_azure_cli_lacks_nothing(tmp_path):
+    (tmp_path / "azureProfile.json").write_text("{}")
+    assert missing({"AZURE_CONFIG_DIR": str(tmp_path)}) == []
+
+
+def test_the_role_in_the_documentation_is_made_of_the_table_and_has_no_wildcard():
+    """MENAGERIE_UPDATE_GOLDEN=1 rewrites it."""
+    text = PAGE.read_text()
+    if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
+        text = ROLE.sub(lambda _: operators_role(), text)
+        PAGE.write_text(text)
+    (found,) = ROLE.findall(text)
+    assert found == operators_role()
+    assert not [action for action in json.loads(found)["Actions"] if "*" in action]
+
+
+def test_azure_s_stack_imports_no_other_cloud():
+    absent = ("pulumi_aws", "pulumi_gcp", "stacks.aws", "stacks.gcp", "lab")
+    program = f"import sys, stacks.azure.provider; print([name for name in {absent} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "[]\n")

@@ -1,0 +1,106 @@
+"""The whole stack: found unchanged, changed without losing what keeps data, protected, and taken away."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.spec import Cluster
+from stacks.azure.permissions import ACTIONS
+
+KEEPS = {"resources:ResourceGroup", "compute:Disk", "compute:VirtualMachine", "compute:DiskEncryptionSet"}
+KEEPS |= {"keyvault:Vault", "keyvault:Key", "storage:StorageAccount", "storage:BlobContainer"}
+KEEPS |= {"network:NetworkInterface"}
+
+
+def changed(cluster: Cluster, **changes: object) -> Cluster:
+    """With other values at paths: etcd__main__members=5."""
+    spec = cluster.spec.model_dump(mode="json")
+    for path, value in changes.items():
+        *outer, last = path.split("__")
+        place = spec
+        for key in outer:
+            place = place[key]
+        place[last] = value
+    return cluster.model_copy(update={"spec": type(cluster.spec).model_validate(spec)})
+
+
+@pytest.fixture
+def other(koala):
+    """other(changes): what an update to a changed spec would do to koala."""
+    cluster = koala.cluster
+
+    def plan(**changes):
+        koala.cluster = changed(cluster, **changes)
+        return koala.preview()
+
+    yield plan
+    koala.cluster = cluster
+
+
+def test_a_stack_that_is_up_is_found_unchanged(account):
+    recording = account.preview()
+    assert [step.urn for step in recording.steps] == []
+
+
+def test_everything_that_is_declared_is_in_the_operators_role(koala, wide):
+    declared = {record.type for account in (koala, wide) for record in account.world}
+    assert {type_ for type_ in declared if type_.startswith("azure-native:")} == set(ACTIONS)
+
+
+def test_what_keeps_data_is_protected_and_what_the_vault_holds_is_left_to_it(account):
+    ours = [each for each in account.state().values() if each["type"].startswith("azure-native:")]
+    for resource in ours:
+        kind = resource["type"].removeprefix("azure-native:")
+        if kind in KEEPS:
+            assert resource.get("protect"), resource["urn"]
+        assert bool(resource.get("retainOnDelete")) == (kind in ("keyvault:Secret", "keyvault:Key")), resource["urn"]
+
+
+def test_more_of_everything_and_new_payloads_lose_nothing(other):
+    pool = {"machine": "Standard_D8s_v5", "min": 3, "max": 40, "labels": {"example.org/kind": "cpu"}}
+    recording = other(
+        etcd__main__members=5,
+        etcd__events__members=5,
+        control_plane__api_servers=4,
+        control_plane__operators=["10.20.0.0/24", "10.30.0.0/24"],
+        network__max_pods=200,
+        network__flannel__vni=7,
+        pools={"cpu": pool, "more": {"machine": "Standard_D4s_v5", "max": 3}},
+    )
+    (grown,) = (step for step in recording.steps if step.name == "pool-cpu")
+    # The autoscaler's, from the moment that the pool is made.
+    assert not any(path.startswith("sku") for path in grown.properties)
+    lost = {(step.operation, step.name) for step in recording.steps if step.loses}
+    assert recording.complaints == []
+    assert lost == set()
+    steps = {(step.operation, step.name) for step in recording.steps}
+    assert {("create", name) for name in ("etcd-main-4", "etcd-main-5", "etcd-events-4", "pool-more")} <= steps
+    assert {("update", name) for name in ("api-servers", "pool-cpu", "etcd", "payload-pool-cpu")} <= steps
+    assert not {("update", f"etcd-main-{number}") for number in (1, 2, 3)} & steps
+
+
+def test_api_servers_follow_a_new_payload_and_members_do_not(other):
+    recording = other(network__max_pods=200, etcd__main__quota="6GiB")
+    steps = {(step.operation, step.name, step.type.rpartition(":")[2]): step.properties for step in recording.steps}
+    assert ("update", "payload-etcd-main-1", "Secret") in steps
+    assert not any(kind == "VirtualMachine" for _, _, kind in steps)
+
+
+def test_a_member_is_not_taken_away_without_being_unprotected(other):
+    recording = other(etcd__main__members=1, etcd__events__members=1)
+    kept = {complaint.urn.rpartition("::")[2] for complaint in recording.complaints if "protected" in complaint.text}
+    assert kept == {"etcd-main-2", "etcd-main-3"}
+
+
+def test_a_stack_is_planned_built_as_planned_and_taken_away_once_it_is_unprotected(tmp_path, koala, opened):
+    """Of the smallest there is: the control plane alone."""
+    hybrid = changed(koala.cluster, name="hybrid", pools={}, profile="development", etcd__main__members=1)
+    hybrid = changed(hybrid, etcd__events__members=1, control_plane__api_servers=1)
+    with opened(hybrid, tmp_path) as account:
+        planned = {step.urn for step in account.preview().steps if step.operation == "create"}
+        made = account.up()
+        assert set(made) == {"create"}
+        assert made["create"] == len(planned) - 1  # the stack itself
+        account.unprotect()
+        account.destroy()
+        assert list(account.world) == []

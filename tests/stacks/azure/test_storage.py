@@ -1,0 +1,40 @@
+"""The storage account: closed, under the cluster's key, and its backups can't be taken back."""
+
+from __future__ import annotations
+
+
+def test_the_account_has_no_public_address_no_keys_and_the_cluster_s_encryption(account):
+    (made,) = account.of("storage:StorageAccount")
+    (vault,), (key,) = account.records("keyvault:Vault"), account.records("keyvault:Key")
+    closed = ("allowBlobPublicAccess", "allowSharedKeyAccess", "allowCrossTenantReplication")
+    assert [made[name] for name in closed] == [False, False, False]
+    assert (made["publicNetworkAccess"], made["networkRuleSet"]["defaultAction"]) == ("Disabled", "Deny")
+    assert (made["enableHttpsTrafficOnly"], made["minimumTlsVersion"]) == (True, "TLS1_2")
+    used = made["encryption"]["keyVaultProperties"]
+    assert made["encryption"]["keySource"] == "Microsoft.Keyvault"
+    assert (used["keyName"], used["keyVaultUri"]) == (key.outputs["name"], vault.outputs["properties"]["vaultUri"])
+    assert "keyVersion" not in used
+
+
+def test_backups_are_versioned_immutable_and_removed_when_they_are_old(account):
+    (service,) = account.of("storage:BlobServiceProperties")
+    containers = {each["containerName"]: each for each in account.of("storage:BlobContainer")}
+    (policy,) = account.of("storage:BlobContainerImmutabilityPolicy")
+    (lifecycle,) = account.of("storage:ManagementPolicy")
+    rules = {rule["name"]: rule["definition"] for rule in lifecycle["policy"]["rules"]}
+    # Of wide's 36 hours, whole days.
+    days = 2 if account.cluster.spec.etcd.main.backup else 30
+    assert service["isVersioningEnabled"] is True
+    assert set(containers) == {"backups", "artefacts"}
+    assert containers["backups"]["immutableStorageWithVersioning"] == {"enabled": True}
+    assert (policy["containerName"], policy["immutabilityPeriodSinceCreationInDays"]) == ("backups", days)
+    actions = rules["backups"]["actions"]
+    assert rules["backups"]["filters"]["prefixMatch"] == ["backups/"]
+    assert actions["baseBlob"]["delete"]["daysAfterModificationGreaterThan"] == days
+    assert actions["version"]["delete"]["daysAfterCreationGreaterThan"] == days
+
+
+def test_who_talked_to_whom_is_logged(account):
+    (log,) = account.of("network:FlowLog")
+    (network,), (storage,) = account.records("network:VirtualNetwork"), account.records("storage:StorageAccount")
+    assert (log["targetResourceId"], log["storageId"], log["enabled"]) == (network.id, storage.id, True)

@@ -1,0 +1,94 @@
+"""Pools in the region, as scale sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from simcloud.values import plain
+from stacks.azure.tags import scale_set_name
+
+LONG = "h100-machines-of-one-fast-network-and-of-a-rather-long-name-too"
+
+
+@pytest.fixture
+def pool(wide):
+    """pool(name): its scale set."""
+    return lambda name: plain(wide.called("compute:VirtualMachineScaleSet", scale_set_name(name)).inputs)
+
+
+def test_every_pool_in_the_region_is_a_scale_set_from_its_least_size(wide, pool):
+    pools = {name: one for name, one in wide.cluster.spec.pools.items() if one.site is None}
+    assert len(wide.records("compute:VirtualMachineScaleSet")) == len(pools) + 1
+    for name, wanted in pools.items():
+        made = pool(name)
+        assert (made["sku"]["name"], made["sku"]["capacity"]) == (wanted.machine, wanted.min)
+        assert made["zones"] == list(map(str, wanted.zones or wide.cluster.spec.control_plane.zones))
+        # What runs on a machine is not taken away for a change of the model.
+        assert made["upgradePolicy"] == {"mode": "Manual"}
+
+
+def test_spot_machines_go_only_when_azure_wants_them_back(pool):
+    profile = pool("spot")["virtualMachineProfile"]
+    assert (profile["priority"], profile["evictionPolicy"]) == ("Spot", "Delete")
+    assert profile["billingProfile"] == {"maxPrice": -1}
+    assert "priority" not in pool("cpu")["virtualMachineProfile"]
+
+
+def test_reserved_machines_name_their_reservation(wide, pool):
+    group = pool("reserved")["virtualMachineProfile"]["capacityReservation"]["capacityReservationGroup"]["id"]
+    assert group == wide.cluster.spec.pools["reserved"].reservation
+
+
+def test_machines_of_one_fast_network_are_in_one_placement_group(pool):
+    assert {name: pool(name)["singlePlacementGroup"] for name in ("cpu", LONG)} == {"cpu": False, LONG: True}
+
+
+def test_compact_machines_are_in_a_proximity_group_of_their_zone(wide, pool):
+    (near,) = wide.records("compute:ProximityPlacementGroup")
+    assert pool("a100")["proximityPlacementGroup"]["id"] == near.id
+    assert (near.inputs["zones"], near.inputs["intent"]["vmSizes"]) == (["1"], ["Standard_ND96amsr_A100_v4"])
+    assert "proximityPlacementGroup" not in pool("cpu")
+
+
+def test_spread_machines_are_in_five_fault_domains(pool):
+    assert {name: pool(name)["platformFaultDomainCount"] for name in ("cpu", "apart")} == {"cpu": 1, "apart": 5}
+
+
+def test_interfaces_are_fast_and_disks_fit_the_size(pool):
+    for name in ("cpu", LONG):
+        (interface,) = pool(name)["virtualMachineProfile"]["networkProfile"]["networkInterfaceConfigurations"]
+        assert interface["enableAcceleratedNetworking"] is True
+        assert interface["ipConfigurations"][0]["subnet"]["id"].endswith("/subnets/workers")
+    disks = {name: pool(name)["virtualMachineProfile"]["storageProfile"]["osDisk"] for name in ("cpu", "spot", LONG)}
+    assert {name: disk["managedDisk"]["storageAccountType"] for name, disk in disks.items()} == {
+        "cpu": "StandardSSD_LRS",
+        "spot": "Premium_LRS",
+        LONG: "Premium_LRS",
+    }
+    assert disks[LONG]["diskSizeGB"] == 512
+
+
+def test_images_are_the_spec_s_or_debian(wide, pool):
+    images = {
+        name: pool(name)["virtualMachineProfile"]["storageProfile"]["imageReference"] for name in ("cpu", LONG, "a100")
+    }
+    assert images["cpu"] == {"publisher": "Debian", "offer": "debian-12", "sku": "12-gen2", "version": "latest"}
+    assert images[LONG]["sku"] == "2204"
+    assert images["a100"] == {"id": wide.cluster.spec.pools["a100"].image}
+
+
+def test_the_autoscaler_finds_pools_and_knows_their_nodes(wide, pool):
+    tags = pool(LONG)["tags"]
+    template = "k8s.io_cluster-autoscaler_node-template"
+    assert (tags["cluster-autoscaler-enabled"], tags["cluster-autoscaler-name"]) == ("true", wide.cluster.name)
+    assert (tags["min"], tags["max"]) == ("0", "64")
+    assert tags[f"{template}_label_openai.org_location"] == "azure-eastus2-az2"
+    assert tags[f"{template}_label_openai.org_gpu~2kind"] == "h100"
+    assert tags[f"{template}_taint_openai.org_gpu"] == "h100:NoSchedule"
+
+
+def test_names_of_hosts_differ_between_pools_and_are_short(wide, pool):
+    names = [name for name, one in wide.cluster.spec.pools.items() if one.site is None]
+    prefixes = [pool(name)["virtualMachineProfile"]["osProfile"]["computerNamePrefix"] for name in names]
+    assert len(set(prefixes)) == len(prefixes)
+    assert max(map(len, prefixes)) <= 15

@@ -1,0 +1,225 @@
+"""Members, API servers and workers, as the cloud was asked for them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from cluster import catalogue
+from cluster.pools import Pool
+from cluster.spec import Cloud
+from etcd.members import members
+from network.addresses import ROLES
+from stacks.gcp import hosts
+from stacks.gcp.workers import autoscaler_hints, refuse_impossible
+
+SECRET_WORDS = ("PRIVATE KEY", "BEGIN CERTIFICATE", "a-pre-shared-key")
+NOBODY_LOGS_IN = {"block-project-ssh-keys": "true", "enable-oslogin": "FALSE", "serial-port-enable": "FALSE"}
+
+
+def machines(run):
+    return run.all("Instance") + run.all("RegionInstanceTemplate")
+
+
+def pools(run):
+    """Pool -> its template."""
+    return {each["labels"]["pool"]: each for each in run.all("RegionInstanceTemplate") if "pool" in each["labels"]}
+
+
+def test_user_data_is_small_holds_no_secret_and_lets_nobody_in(run):
+    limit = catalogue.of(Cloud.GCP).user_data.max_bytes
+    readable = {
+        (run.reader(each["member"]), each["secretId"].rpartition("_")[2]) for each in run.all("SecretIamMember")
+    }
+    for machine in machines(run):
+        text = machine["metadata"]["startup-script"]
+        assert len(text.encode()) < limit / 4
+        assert not [word for word in SECRET_WORDS if word in text]
+        (payload,) = set(re.findall(r"payload-[0-9a-f]{16,}", text))
+        assert (run.reader(machine["serviceAccount"]["email"]), payload) in readable
+        assert NOBODY_LOGS_IN.items() <= machine["metadata"].items()
+
+
+def test_machines_are_shielded_and_drivers_of_gpus_are_not_refused(run):
+    for machine in machines(run):
+        shielded = machine["shieldedInstanceConfig"]
+        assert shielded["enableVtpm"] and shielded["enableIntegrityMonitoring"]
+        assert shielded["enableSecureBoot"] is not hosts.has_gpus(machine["machineType"])
+
+
+def test_every_disk_bucket_and_secret_is_encrypted_with_the_cluster_s_key(run):
+    (key,) = (record.id for record in run.records if record.type.endswith(":CryptoKey"))
+    of_templates = [
+        disk["diskEncryptionKey"]["kmsKeySelfLink"]
+        for each in run.all("RegionInstanceTemplate")
+        for disk in each["disks"]
+    ]
+    replicas = [each["replication"]["userManaged"]["replicas"] for each in run.all("Secret")]
+    found = [
+        *of_templates,
+        *(each["bootDisk"]["kmsKeySelfLink"] for each in run.all("Instance")),
+        *(each["diskEncryptionKey"]["kmsKeySelfLink"] for each in run.all("Disk")),
+        *(each["encryption"]["defaultKmsKeyName"] for each in run.all("Bucket")),
+        *(row["customerManagedEncryption"]["kmsKeyName"] for rows in replicas for row in rows),
+    ]
+    assert set(found) == {key}
+    assert {row["location"] for rows in replicas for row in rows} == {run.cluster.spec.control_plane.region}
+
+
+def test_members_stand_where_the_plan_says_with_their_own_identities(run):
+    made = {run.reader(each["serviceAccount"]["email"]): each for each in run.all("Instance")}
+    assert len(made) == len(run.all("Instance"))
+    assert {name: (each["zone"], each["networkInterfaces"][0]["networkIp"]) for name, each in made.items()} == {
+        host.name: (host.zone, str(host.address)) for host in run.plan.hosts()
+    }
+
+
+def test_network_disks_are_in_their_member_s_zone_and_of_the_size_and_speed_that_the_spec_says(run):
+    wanted = set()
+    for role in ROLES:
+        etcd = getattr(run.cluster.spec.etcd, role)
+        if etcd.disk != "local-nvme":
+            wanted |= {
+                (member.zone, member.name, etcd.disk, etcd.disk_size // 2**30, etcd.iops)
+                for member in members(run.cluster, role, run.plan)
+            }
+    disks = {record.id: plain for record, plain in zip(of_type(run, "Disk"), run.all("Disk"), strict=True)}
+    attached = {row["source"]: (each, row) for each in run.all("Instance") for row in each.get("attachedDisks", ())}
+    assert set(attached) == set(disks)
+    found = {
+        (disk["zone"], member_of(disk["name"]), disk["type"], disk["size"], disk["provisionedIops"])
+        for disk in disks.values()
+    }
+    assert found == wanted
+    for source, (machine, row) in attached.items():
+        assert machine["zone"] == disks[source]["zone"]
+        script = machine["metadata"]["startup-script"]
+        assert script and row["deviceName"] == member_of(disks[source]["name"]).rpartition("-")[0]
+
+
+def of_type(run, kind):
+    return [record for record in run.records if record.type.endswith(f":{kind}")]
+
+
+def member_of(name):
+    return "-".join(name.removesuffix("-data").split("-")[-3:])
+
+
+def test_a_machine_with_local_disks_on_request_has_them(langur):
+    main = [each for each in langur.all("Instance") if each["machineType"] == "n2-standard-16"]
+    assert len(main) == 5
+    # N2 with 16 vCPUs takes two or more.
+    assert {len(each["scratchDisks"]) for each in main} == {2}
+    assert not [each for each in main if each.get("attachedDisks")]
+
+
+def test_members_ignore_other_user_data_and_images(gibbon):
+    steps = {
+        operation for operation, kind, name in gibbon.steps if kind == "Instance" and name.endswith(("-1", "-2", "-3"))
+    }
+    assert steps == {"same"}
+
+
+def test_api_servers_are_rolled_and_healed_by_what_leaves_out_the_events_etcd(run):
+    (group,) = run.all("RegionInstanceGroupManager")
+    zones = list(map(str, run.cluster.spec.control_plane.zones))
+    assert group["distributionPolicyZones"] == zones
+    assert group["targetSize"] == run.cluster.spec.control_plane.api_servers
+    policy = group["updatePolicy"]
+    assert (policy["type"], policy["maxSurgeFixed"], policy["maxUnavailableFixed"]) == ("PROACTIVE", len(zones), 0)
+    checks = run.all("RegionHealthCheck")
+    assert {check["httpsHealthCheck"]["port"] for check in checks} == {6443}
+    for check in checks:
+        assert check["httpsHealthCheck"]["requestPath"].startswith("/readyz?")
+        assert "exclude=etcd-override-0" in check["httpsHealthCheck"]["requestPath"]
+        assert "exclude=etcd&" not in check["httpsHealthCheck"]["requestPath"]
+    healing = next(c for c in run.outputs_of("RegionHealthCheck") if c["selfLink"].endswith(last(group)))
+    assert healing["checkIntervalSec"] * healing["unhealthyThreshold"] == 300
+
+
+def last(group):
+    return group["autoHealingPolicies"]["healthCheck"].rpartition("/")[2]
+
+
+def test_the_load_balancer_has_the_planned_address_and_both_ports(run):
+    (rule,), (backend,) = run.all("ForwardingRule"), run.all("RegionBackendService")
+    assert (rule["ipAddress"], rule["ports"]) == (str(run.plan.balancers[0]), ["6443", "8132"])
+    assert [row["balancingMode"] for row in backend["backends"]] == ["CONNECTION"]
+
+
+def test_a_pool_has_a_group_in_each_of_its_zones_and_begins_with_its_least(langur):
+    found = {}
+    for group in langur.all("InstanceGroupManager"):
+        pool = group["name"].removesuffix(f"-{group['zone']}").rpartition("-")[2]
+        found.setdefault(pool, {})[group["zone"][-1]] = group["targetSize"]
+    everywhere = {"a": 0, "b": 0, "c": 0}
+    assert found == {"reserved": {"a": 2, "b": 1, "c": 1}, "fast": {"b": 0}, "spot": everywhere, "near": {"a": 0}}
+    assert {group["updatePolicy"]["type"] for group in langur.all("InstanceGroupManager")} == {"OPPORTUNISTIC"}
+
+
+def test_pools_are_bought_as_the_spec_says(langur):
+    made = pools(langur)
+    spot, near = made["spot"]["scheduling"], made["near"]["scheduling"]
+    assert (spot["provisioningModel"], spot["instanceTerminationAction"]) == ("SPOT", "DELETE")
+    assert (spot["automaticRestart"], spot["preemptible"]) == (False, True)
+    assert {spot["onHostMaintenance"], near["onHostMaintenance"]} == {"TERMINATE"}
+    assert made["fast"]["scheduling"]["onHostMaintenance"] == "MIGRATE"
+    affinities = {name: each["reservationAffinity"] for name, each in made.items()}
+    assert affinities["reserved"]["specificReservation"]["values"] == ["menagerie-c3"]
+    assert {affinities[name]["type"] for name in ("fast", "spot", "near")} == {"NO_RESERVATION"}
+
+
+def test_pools_stand_close_together_or_apart_as_the_spec_says(langur):
+    policies = {record.id: record.inputs["groupPlacementPolicy"] for record in of_type(langur, "ResourcePolicy")}
+    made = {name: policies.get(each.get("resourcePolicies")) for name, each in pools(langur).items()}
+    assert made["near"] == {"collocation": "COLLOCATED"}
+    assert made["reserved"] == {"availabilityDomainCount": 8}
+    assert (made["fast"], made["spot"]) == (None, None)
+
+
+def test_interfaces_are_gvnic_and_rdma_buys_bandwidth_where_it_is_sold(langur):
+    cards = [each["networkInterfaces"][0]["nicType"] for each in machines(langur)]
+    assert set(cards) == {"GVNIC"}
+    tiers = {
+        name: each.get("networkPerformanceConfig", {}).get("totalEgressBandwidthTier")
+        for name, each in pools(langur).items()
+    }
+    # Machines with GPUs have the most bandwidth as they come.
+    assert tiers == {"reserved": None, "fast": "TIER_1", "spot": None, "near": None}
+
+
+def test_the_autoscaler_is_told_labels_and_taints_of_nodes_that_are_not_there_yet(langur):
+    assert pools(langur)["spot"]["metadata"]["kube-env"] == (
+        "AUTOSCALER_ENV_VARS: node_labels=openai.org/gpu=a100;"
+        "node_taints=openai.org/gpu=a100:NoSchedule;os=linux;arch=amd64\n"
+    )
+    assert autoscaler_hints(Pool(machine="c4a-standard-4")) == "AUTOSCALER_ENV_VARS: os=linux;arch=arm64\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"spot": True, "reservation": "r"}, "spot machines come out of no reservation"),
+        ({"reservation": "zones/x/r"}, "write its name"),
+        ({"machine": "n2-standard-4", "rdma": True}, "n2-standard-4 has no Tier_1 networking"),
+    ],
+)
+def test_what_google_has_not_together_is_refused(settings, words):
+    with pytest.raises(ValueError, match=f"pools.bad: .*{words}"):
+        refuse_impossible("bad", Pool(**{"machine": "c3-standard-8", **settings}))
+
+
+@pytest.mark.parametrize(
+    ("machine", "disk"),
+    [("n2-standard-8", "pd-balanced"), ("c3-standard-8", "pd-balanced"), ("n4-standard-8", "hyperdisk-balanced"),
+     ("c4-standard-8", "hyperdisk-balanced"), ("a3-highgpu-8g", "pd-balanced"), ("a3-ultragpu-8g", "hyperdisk-balanced")],
+)  # fmt: skip
+def test_the_system_is_on_a_disk_that_the_machine_takes(machine, disk):
+    assert hosts.system_disk(machine) == disk
+
+
+def test_an_image_of_the_machine_s_processor_is_taken():
+    assert hosts.image(None, "c4a-standard-4").endswith("/debian-12-arm64")
+    assert hosts.image(None, "c3-standard-4").endswith("/debian-12")
+    assert hosts.image("projects/own/global/images/x", "c3-standard-4") == "projects/own/global/images/x"

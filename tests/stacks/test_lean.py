@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import contextvars
+import gc
+import logging
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_azure_native as azure
+import pulumi_gcp as gcp
+import pytest
+from pulumi.runtime.mocks import MockMonitor, Mocks
+from pulumi.runtime.proto import resource_pb2
+
+from bench import plan
+from simcloud.server import simulated_clouds
+from simcloud.world import World
+from stacks import lean
+from tools import build
+
+Request = resource_pb2.RegisterResourceRequest
+
+
+class Requests(MockMonitor):
+    """An engine that remembers what the runtime asks of it."""
+
+    def __init__(self) -> None:
+        super().__init__(Echo())
+        self.seen: dict[str, Request] = {}
+
+    def RegisterResource(self, request: Request) -> resource_pb2.RegisterResourceResponse:
+        self.seen[request.name] = request
+        return super().RegisterResource(request)
+
+
+class Echo(Mocks):
+    def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, object]]:
+        return f"{args.name}-id", args.inputs
+
+    def call(self, args: pulumi.runtime.MockCallArgs) -> dict[str, object]:
+        return {}
+
+
+class Network(pulumi.ComponentResource):
+    """One of each cloud, in a component as in our stacks."""
+
+    def __init__(self, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("menagerie:test:Network", "network", None, opts)
+        own = pulumi.ResourceOptions(parent=self)
+        group = azure.resources.ResourceGroup("group", location="westeurope", opts=own)
+        space = azure.network.AddressSpaceArgs(address_prefixes=["10.44.0.0/16"])
+        net = azure.network.VirtualNetwork(
+            "net", resource_group_name=group.name, location=group.location, address_space=space, opts=own
+        )
+        azure.network.Subnet(
+            "subnet",
+            resource_group_name=group.name,
+            virtual_network_name=net.name,
+            address_prefix="10.44.1.0/24",
+            opts=pulumi.ResourceOptions(parent=net, aliases=[pulumi.Alias(name="old")], protect=True),
+        )
+        azure.privatedns.PrivateZone(
+            "zone", private_zone_name="apes.internal", location="global", resource_group_name=group.name, opts=own
+        )
+        vpc = aws.ec2.Vpc("vpc", cidr_block="10.44.0.0/16", opts=own)
+        aws.ec2.Subnet("aws-subnet", vpc_id=vpc.id, cidr_block="10.44.1.0/24", opts=own)
+        gcp.compute.Network("gcp-network", auto_create_subnetworks=False, opts=own)
+        self.register_outputs({})
+
+
+def asked(before: Callable[[], None]) -> dict[str, Request]:
+    """Name of a resource -> what the runtime asks of the engine for it, if `before` runs before it is declared."""
+    monitor = Requests()
+
+    def run() -> None:
+        pulumi.runtime.set_mocks(monitor.mocks, monitor=monitor)
+
+        @pulumi.runtime.test
+        def declare() -> None:
+            before()
+            Network()
+
+        declare()
+
+    contextvars.copy_context().run(run)
+    return monitor.seen
+
+
+def without_aliases(request: Request) -> Request:
+    copy = Request()
+    copy.CopyFrom(request)
+    for field in ("aliases", "stackTrace", "sourcePosition"):
+        copy.ClearField(field)
+    return copy
+
+
+def test_without_former_types_only_the_aliases_differ() -> None:
+    plain, leanly = asked(lambda: None), asked(lean.without_former_types)
+    assert len(plain["net"].aliases) > 40
+    assert {name for name, request in leanly.items() if request.aliases} == {"subnet", "zone"}
+    assert leanly["net"].type == "azure-native:network:VirtualNetwork"
+    assert leanly["net"].parent.endswith("menagerie:test:Network::network")
+    assert leanly["subnet"].protect
+    assert {name: without_aliases(request) for name, request in leanly.items()} == {
+        name: without_aliases(request) for name, request in plain.items()
+    }
+
+
+def test_what_was_declared_under_another_name_or_type_is_still_found() -> None:
+    requests = asked(lean.without_former_types)
+    (renamed,), (moved,) = requests["subnet"].aliases, requests["zone"].aliases
+    assert renamed.spec.name == "old"
+    assert moved.spec.type == "azure-native:network:PrivateZone"
+
+
+def test_debug_messages_stay_here_and_others_reach_the_engine(caplog: pytest.LogCaptureFixture) -> None:
+    def run() -> None:
+        logger = logging.getLogger("engine")
+        pulumi.runtime.set_mocks(Echo(), logger=logger)
+        pulumi.log.debug("before")
+        lean.without_debug_messages()
+        pulumi.log.debug("after")
+        pulumi.log.warn("a warning")
+
+    with caplog.at_level(logging.DEBUG, "engine"):
+        contextvars.copy_context().run(run)
+    said = [record.message for record in caplog.records if record.name == "engine"]
+    assert (said.count("before"), said.count("after"), said.count("a warning")) == (1, 0, 1)
+
+
+def test_garbage_is_collected_as_before_after_a_run_that_failed() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(ValueError, match="of the run"), lean.few_collections():
+        during = gc.get_threshold()
+        raise ValueError("of the run")
+    assert gc.get_threshold() == before
+    assert during[0] > 10 * before[0]
+
+
+def test_logs_that_are_there_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "one.log").touch()
+    lean.without_log_files(tmp_path)
+    assert (tmp_path / "logs" / "one.log").is_file()
+
+
+def declare() -> None:
+    providers = [
+        azure.Provider("azure", location="westeurope"),
+        aws.Provider("aws", region="eu-west-1"),
+        gcp.Provider("gcp", project="apes", region="europe-west4"),
+    ]
+    Network(pulumi.ResourceOptions(providers=providers))
+
+
+def test_what_was_made_without_is_the_same_with_and_leaves_no_logs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not {row["program"]: row for row in build.states()}["pulumi"]["built"]:
+        pytest.skip("pulumi is not built; `make lab` and `make test` build it")
+    with simulated_clouds(World()) as environment, lean.few_collections():
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        plain = plan.stack(declare, tmp_path, leanly=False)
+        made = Counter(plain.up().summary.resource_changes)
+        assert (tmp_path / "home" / "logs").is_dir()
+        (tmp_path / "home").rename(tmp_path / "plain-home")
+        again = Counter(plan.stack(declare, tmp_path, leanly=True).preview().change_summary)
+    assert again == {"same": made["create"]}
+    assert made["create"] > 9
+    assert (tmp_path / "home" / "logs").is_file()

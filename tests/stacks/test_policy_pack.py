@@ -1,0 +1,115 @@
+"""The policies as a pack of CrossGuard, under the real engine and by its protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pulumi
+import pulumi_aws as aws
+import pytest
+from google.protobuf import empty_pb2, struct_pb2
+from pulumi.automation import CommandError
+from pulumi.runtime.proto import analyzer_pb2 as pb
+
+import policies
+from cluster.load import find_cluster, load_cluster
+from cluster.spec import Cluster
+from simcloud.rules import Offers
+from stacks.plugins.policy_pack import ROOT, Pack
+from validation import fleet
+from validation.account import opened
+
+PACK = ROOT / "stacks" / "plugins" / "menagerie-policies"
+STACK = "horus"
+TAGS = {"menagerie": "true", "cluster": STACK}
+SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "value": "hush"}
+
+
+def program(*, careless: bool) -> Callable[[Cluster], None]:
+    def declare(cluster: Cluster) -> None:
+        region = cluster.spec.control_plane.region
+        kept = pulumi.ResourceOptions(provider=aws.Provider("aws", region=region), protect=True)
+        key = aws.kms.Key("key", tags=TAGS, opts=kept)
+        disk: dict[str, Any] = {"availability_zone": f"{region}a", "size": 10}
+        aws.ebs.Volume("good", **disk, encrypted=True, kms_key_id=key.arn, tags=TAGS, opts=kept)
+        if careless:
+            aws.ebs.Volume(
+                "bad", **disk, opts=pulumi.ResourceOptions.merge(kept, pulumi.ResourceOptions(protect=False))
+            )
+
+    return declare
+
+
+def previewed(folder: Path, *, careless: bool) -> set[tuple[str, str]]:
+    """Policy and resource of each violation in a preview with the pack, in which nothing has an id or an ARN yet."""
+    try:
+        engine = fleet.engine()
+    except fleet.NoEngineError:
+        pytest.skip("pulumi is not built; `make lab` and `make test` build it")
+    events: list[Any] = []
+    cluster = load_cluster(find_cluster(STACK, ROOT))
+    with opened(cluster, program(careless=careless), engine, folder, Offers()) as account:
+        try:
+            account.stack._stack.preview(policy_packs=[str(PACK)], on_event=events.append)
+            assert not careless
+        except CommandError as error:
+            assert careless, error
+    told = [event.policy_event for event in events if event.policy_event]
+    assert {event.policy_pack_name for event in told} <= {"menagerie"}
+    return {(event.policy_name, event.resource_urn.rpartition("::")[2]) for event in told}
+
+
+def test_a_preview_with_the_pack_fails_with_each_rule_that_a_resource_breaks(tmp_path: Path) -> None:
+    found = previewed(tmp_path, careless=True)
+    assert {rule for rule, name in found if name == "bad"} == {"data-protected", "disks-encrypted", "tagged"}
+    assert {name for _, name in found} <= {"bad", f"menagerie-{STACK}"}
+
+
+def test_a_preview_with_the_pack_passes_what_keeps_the_rules_before_anything_is_known(tmp_path: Path) -> None:
+    found = previewed(tmp_path, careless=False)
+    assert found == set()
+
+
+class Context:
+    """Of a call: to abort it ends it."""
+
+    def abort(self, code: grpc.StatusCode, details: str) -> None:
+        raise RuntimeError(f"{code.name}: {details}")
+
+
+@pytest.fixture
+def pack() -> Pack:
+    made = Pack(ROOT)
+    made.ConfigureStack(pb.AnalyzerStackConfigureRequest(stack=STACK), Context())
+    return made
+
+
+def struct(value: dict[str, Any]) -> struct_pb2.Struct:
+    made = struct_pb2.Struct()
+    made.update(value)
+    return made
+
+
+def test_the_pack_tells_every_rule(pack: Pack) -> None:
+    told = pack.GetAnalyzerInfo(empty_pb2.Empty(), Context())
+    assert [(policy.name, policy.description) for policy in told.policies] == [(r.id, r.says) for r in policies.RULES]
+
+
+def test_a_rule_sees_the_inputs_the_options_and_that_a_value_is_secret(pack: Pack) -> None:
+    type_ = "azure-native:compute/v20240301:VirtualMachine"
+    urn = f"urn:pulumi:{STACK}::menagerie::{type_}::etcd"
+    pack.Analyze(pb.AnalyzeRequest(urn=urn, properties=struct({"osProfile": {"customData": SECRET}})), Context())
+    known = pb.AnalyzerResource(urn=urn, type=type_, name="etcd", options=pb.AnalyzerResourceOptions(protect=True))
+    answer = pack.AnalyzeStack(pb.AnalyzeStackRequest(resources=[known]), Context())
+    (found,) = (one for one in answer.diagnostics if one.policyName == "user-data-without-secrets")
+    assert (found.urn, found.enforcementLevel) == (urn, pb.MANDATORY)
+    assert "something secret" in found.message
+    assert "hush" not in found.message
+
+
+def test_a_stack_that_is_no_cluster_is_refused_by_name() -> None:
+    with pytest.raises(RuntimeError, match="FAILED_PRECONDITION: no policies for stack nobody"):
+        Pack(ROOT).ConfigureStack(pb.AnalyzerStackConfigureRequest(stack="nobody"), Context())
