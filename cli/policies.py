@@ -1,0 +1,35 @@
+"""`policies`: the rules that every cluster's resources are held to."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from cli.options import JsonOpt, examples
+from cli.output import console, print_json
+
+EXAMPLES = examples(
+    ("policies", "what must hold, by subject"),
+    ("policies --json", "the same for a machine"),
+)
+
+
+def policies(as_json: JsonOpt = False) -> None:
+    """List the rules that `validate` asks about everything a stack has made.
+
+    docs/policies.md says why, and where each figure comes from.
+    """
+    from policies import BY_SUBJECT
+
+    if as_json:
+        told = [
+            {"subject": subject, "id": rule.id, "says": rule.says, "because": rule.because}
+            for subject, found in BY_SUBJECT.items()
+            for rule in found
+        ]
+        print_json({"policies": told})
+        return
+    width = max(len(rule.id) for found in BY_SUBJECT.values() for rule in found)
+    for subject, found in BY_SUBJECT.items():
+        console.print(Text(subject, style="bold"))
+        for rule in found:
+            console.print(Text.assemble(f"  {rule.id:<{width}}  ", (rule.says, "dim")))

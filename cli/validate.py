@@ -1,0 +1,194 @@
+"""`validate`: what it takes, shows while it works, and prints."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Group
+from rich.live import Live
+from rich.text import Text
+
+from cli import exits
+from cli.options import AllowUnknownOpt, JsonOpt, examples
+from cli.output import console, errors, print_json
+from cluster.load import check_paths, find_cluster
+from cluster.load import clusters as known_clusters
+
+if TYPE_CHECKING:
+    from validation.fleet import Subject
+    from validation.model import ClusterResult, Report, Stage, StageResult
+
+ROOT = Path(__file__).resolve().parent.parent
+
+EXAMPLES = examples(
+    ("validate", "every cluster that is in a cloud"),
+    ("validate horus ibis", "some of them"),
+    ("validate new/cluster.yaml", "one that is not in inventories/ yet"),
+    ("validate --json", "for a machine"),
+    ("validate --sarif out.sarif", "for a code host; docs/ci.md"),
+    ("validate --junit out.xml", "for a CI server; docs/ci.md"),
+)
+_MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "skipped": ("-", "dim")}
+_COLOURS = {"error": "red", "warning": "yellow"}
+
+
+def validate(
+    clusters: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="CLUSTER", help="Names or paths; without any, every cluster that is in a cloud."),
+    ] = None,
+    allow_unknown: AllowUnknownOpt = False,
+    as_json: JsonOpt = False,
+    sarif: Annotated[
+        Path | None, typer.Option("--sarif", metavar="FILE", dir_okay=False, help="Write findings as SARIF 2.1.0.")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", dir_okay=False, help="Write stages as JUnit's XML.")
+    ] = None,
+) -> None:
+    """Prove specs and their stacks without an account, a network or root.
+
+    For each cluster: its spec is checked, then the real Pulumi engine plans,
+    makes, plans again, updates, looks for drift and destroys it, against
+    simulated clouds and with a state of its own that is thrown away. Your
+    backend, stacks and credentials are not looked at. docs/ci.md says more.
+    Exit 0 when all passed, 1 when a stage failed, 2 when a spec is wrong.
+    """
+    from validation import fleet
+
+    for file in (sarif, junit):
+        if file and not file.absolute().parent.is_dir():
+            raise typer.BadParameter(f"there is no folder {file.parent}")
+    subjects = _subjects(clusters, allow_unknown)
+    board = _Board([subject.name for subject in subjects])
+    with board.shown(quiet=as_json):
+        options = fleet.Options(fleet.engine(), allow_unknown)
+        report = fleet.validate(subjects, options, board.tell, board.done)
+    _write(report, sarif, junit)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        _print(report)
+    raise typer.Exit(exits.BAD_INPUT if report.spec_is_bad else exits.DONE if report.ok else exits.FAILED)
+
+
+def _subjects(named: list[str] | None, allow_unknown: bool) -> list[Subject]:
+    """The clusters, checked together. A lab is no cloud: it is left out unless it is named, or wrong."""
+    from validation.fleet import Subject
+
+    paths = {path.resolve(): path for path in (find_cluster(name, ROOT) for name in named or known_clusters(ROOT))}
+    loaded, problems = check_paths(paths.values(), allow_unknown=allow_unknown)
+    usable = {one.path: one for one in loaded}
+    found = []
+    for path in paths.values():
+        folder, one = path.resolve().parent, usable.get(path)
+        own = tuple(problem for problem in problems if Path(problem.file).resolve().is_relative_to(folder))
+        if named or one is None or not one.cluster.is_lab:
+            name = one.cluster.name if one else folder.name
+            found.append(Subject(name, path, one, own, must=bool(named)))
+    return found
+
+
+def _write(report: Report, sarif: Path | None, junit: Path | None) -> None:
+    from validation.reports import junit as as_junit
+    from validation.reports import sarif as as_sarif
+
+    if sarif:
+        sarif.write_text(as_sarif.text(report), encoding="utf-8")
+    if junit:
+        junit.write_text(as_junit.text(report), encoding="utf-8")
+
+
+class _Board:
+    """What runs now: on a terminal a line a cluster, elsewhere a line for each that has ended."""
+
+    def __init__(self, names: list[str]) -> None:
+        self._total, self._width = len(names), max(map(len, names), default=0)
+        self._running: dict[str, tuple[Stage, str, float]] = {}
+        self._ended = 0
+        self._quiet = False
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def shown(self, *, quiet: bool) -> Iterator[None]:
+        """Show it for the length of a block."""
+        self._quiet = quiet
+        if quiet or not errors.is_terminal:
+            yield
+        else:
+            with Live(get_renderable=self._drawn, console=errors, refresh_per_second=4, transient=True):
+                yield
+
+    def tell(self, name: str, stage: Stage, detail: str) -> None:
+        """What a cluster is at."""
+        with self._lock:
+            began = self._running[name][2] if name in self._running else time.monotonic()
+            self._running[name] = (stage, detail, began)
+
+    def done(self, result: ClusterResult) -> None:
+        """A cluster has ended."""
+        with self._lock:
+            self._ended += 1
+            self._running.pop(result.cluster, None)
+            if not self._quiet:
+                mark = _MARKS["passed" if result.ok else "failed"]
+                head = f"{self._ended:>2}/{self._total} {result.seconds:6.1f} s "
+                errors.print(Text.assemble((head, "dim"), mark, f" {result.cluster}"))
+
+    def _drawn(self) -> Group:
+        with self._lock:
+            lines = []
+            for name, (stage, detail, began) in sorted(self._running.items()):
+                head = f"      {time.monotonic() - began:6.1f} s   {name:<{self._width}}  {stage:<14}  "
+                line = Text.assemble((head, "bold"), (detail, "dim"), no_wrap=True, overflow="ellipsis")
+                line.truncate(errors.width - 1, overflow="ellipsis")
+                lines.append(line)
+            return Group(*lines)
+
+
+def _print(report: Report) -> None:
+    """Every cluster with its stages, errors and warnings; notes are counted."""
+    for cluster in report.clusters:
+        console.print(Text.assemble((cluster.cluster, "bold"), f"  {cluster.cloud}  {cluster.seconds:.1f} s"))
+        for (outcome, seen), stages in groupby(cluster.stages, lambda stage: (stage.outcome.value, stage.seen)):
+            _print_stages(list(stages), outcome, seen)
+        _print_notes(cluster)
+    proved = sum(cluster.is_proved for cluster in report.clusters)
+    failed = sum(not cluster.ok for cluster in report.clusters)
+    left = len(report.clusters) - proved - failed
+    counts = [f"{proved} passed", f"{failed} failed", f"{left} not tried"]
+    verdict = ", ".join(count for count in counts if not count.startswith("0 ")) or "no cluster is in a cloud"
+    console.print(f"{verdict}; {report.seconds:.0f} s, and nothing ran outside of this machine", markup=False)
+
+
+def _print_stages(stages: list[StageResult], outcome: str, seen: str) -> None:
+    """Stages that came to the same: in one line if they were not tried."""
+    if outcome == "skipped":
+        console.print(
+            Text.assemble("  ", _MARKS[outcome], f" {', '.join(one.stage for one in stages)}: ", (seen, "dim"))
+        )
+        return
+    for stage in stages:
+        line = Text.assemble("  ", _MARKS[outcome], f" {stage.stage:<14}  ", (seen, "dim"))
+        line.rstrip()
+        console.print(line)
+        for finding in stage.findings:
+            if finding.severity in _COLOURS:
+                text = str(finding).replace("\n", "\n    ")
+                console.print(Text(f"    {text}", style=_COLOURS[finding.severity]))
+
+
+def _print_notes(cluster: ClusterResult) -> None:
+    notes = [finding for finding in cluster.findings if finding.severity == "note"]
+    if notes:
+        said = ", ".join(
+            f"{sum(note.rule == rule for note in notes)} {rule}" for rule in {note.rule: 0 for note in notes}
+        )
+        console.print(Text(f"  notes: {said}; --json tells them", style="dim"))

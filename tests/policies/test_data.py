@@ -1,0 +1,30 @@
+"""Policies over resources, without an engine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cluster.spec import Cluster
+from policies.data import AUTHORITIES, MACHINES, STORES, kept_by
+from tests.policies.support import broken, resource
+
+
+@pytest.mark.parametrize("type_", STORES)
+def test_what_holds_data_must_be_protected(lab: Cluster, type_: str) -> None:
+    bare = resource(type_)
+    (violation,) = broken("data-protected", lab, (bare,))
+    assert (violation.rule, violation.resource, violation.severity) == ("data-protected", bare, "error")
+    assert "protect=True" in violation.way_out
+    assert broken("data-protected", lab, (replace(bare, protect=True),)) == []
+
+
+def test_what_holds_no_data_need_not_be_protected(lab: Cluster) -> None:
+    assert broken("data-protected", lab, (resource("aws:ec2/vpc:Vpc"), resource("gcp:compute/address:Address"))) == []
+
+
+def test_a_protected_resource_of_any_type_counts_as_one_that_keeps_something() -> None:
+    assert kept_by(resource("aws:ec2/vpc:Vpc")) is None
+    assert kept_by(resource("aws:ec2/vpc:Vpc", protect=True)) == "what is marked `protect`"
+    assert [type_ for type_ in {**STORES, **MACHINES, **AUTHORITIES} if not kept_by(resource(type_))] == []

@@ -1,0 +1,195 @@
+"""Clusters in processes of their own: side by side, with places in the spec, and gone when they must be."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+from cluster.load import check_paths
+from validation import fleet, worker
+from validation.fleet import Options, Subject
+from validation.model import ClusterResult, Outcome, Report, Stage
+
+ROOT = Path(__file__).resolve().parents[2]
+SPECS = ROOT / "tests" / "specs"
+
+
+def subject(path: Path, *, must: bool = True) -> Subject:
+    loaded, problems = check_paths([path])
+    one = loaded[0] if loaded else None
+    return Subject(one.cluster.name if one else path.stem, path, one, tuple(problems), must)
+
+
+def run(pulumi: Path, program: str, *subjects: Subject) -> Report:
+    options = Options(pulumi, program=f"tests.validation.programs:{program}")
+    return fleet.validate(subjects, options, lambda *_: None, lambda _: None)
+
+
+def empty(folder: Path) -> bool:
+    return not list(folder.glob("menagerie-validate-*"))
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files go."""
+    monkeypatch.setattr("tempfile.tempdir", None)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+def test_two_clusters_run_at_once_whatever_the_environment_says_and_leave_nothing(
+    pulumi: Path, temporary: Path, hostile: Callable[[], AbstractContextManager[object]], tmp_path: Path
+) -> None:
+    text = (SPECS / "valid-aws.yaml").read_text()
+    other = tmp_path / "cluster.yaml"
+    other.write_text(text.replace("name: lemur", "name: otter"))
+    running: set[str] = set()
+    most = 0
+    lock = threading.Lock()
+
+    def tell(name: str, stage: Stage, _: str) -> None:
+        nonlocal most
+        with lock:
+            running.add(name)
+            most = max(most, len(running))
+
+    def done(result: ClusterResult) -> None:
+        with lock:
+            running.discard(result.cluster)
+
+    options = Options(pulumi, program="tests.validation.programs:right", jobs=2)
+    with hostile():
+        report = fleet.validate([subject(SPECS / "valid-aws.yaml"), subject(other)], options, tell, done)
+    assert [cluster.cluster for cluster in report.clusters] == ["lemur", "otter"]
+    for cluster in report.clusters:
+        failed = {stage.stage for stage in cluster.stages if stage.outcome is not Outcome.PASSED}
+        assert failed <= {Stage.POLICIES}, cluster  # they want more than this small stack has
+    assert (most, empty(temporary)) == (2, True)
+
+
+def test_a_finding_is_shown_where_the_spec_has_what_it_concerns(pulumi: Path, temporary: Path) -> None:
+    path = SPECS / "valid-aws.yaml"
+    report = run(pulumi, "broken", subject(path))
+    (finding,) = (finding for finding in report.clusters[0].findings if finding.rule == "refused")
+    line = path.read_text().splitlines()[finding.line - 1]
+    assert (line[finding.column - 1 :], report.ok) == ("aws", False)
+    assert finding.file == os.path.relpath(path)
+
+
+def test_a_process_that_ends_by_itself_is_a_failure_with_its_last_words(pulumi: Path, temporary: Path) -> None:
+    report = run(pulumi, "ended", subject(SPECS / "valid-aws.yaml"))
+    stages = {stage.stage: stage for stage in report.clusters[0].stages}
+    assert stages[Stage.PREVIEW].findings[0].rule == "crashed"
+    assert "killed by something" in stages[Stage.PREVIEW].findings[0].message
+    assert (stages[Stage.UP].outcome, empty(temporary)) == (Outcome.SKIPPED, True)
+
+
+def test_a_wrong_spec_fails_its_own_stage_and_starts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet, "Worker", lambda *_: pytest.fail("a process was started"))
+    report = run(Path("/nowhere"), "right", subject(SPECS / "invalid-ETC-001-four.yaml"))
+    (cluster,) = report.clusters
+    assert (report.spec_is_bad, cluster.findings[0].rule) == (True, "ETC-001")
+    assert {stage.outcome for stage in cluster.stages[1:]} == {Outcome.SKIPPED}
+
+
+@pytest.mark.parametrize(("must", "outcome"), [(True, Outcome.FAILED), (False, Outcome.SKIPPED)])
+def test_a_cloud_that_is_not_offered_fails_only_what_was_named(
+    monkeypatch: pytest.MonkeyPatch, must: bool, outcome: Outcome
+) -> None:
+    # In the process of the cluster nothing of this one is patched: the lab is not offered to any validation.
+    monkeypatch.setattr(fleet, "Worker", lambda *_: pytest.fail("a process was started"))
+    report = run(Path("/nowhere"), "right", subject(ROOT / "inventories" / "lab" / "cluster.yaml", must=must))
+    preview = report.clusters[0].stages[1]
+    assert (preview.outcome, preview.seen, report.ok) == (outcome, "not offered yet", not must)
+    assert "./menagerie up lab" in preview.findings[0].message
+
+
+def test_a_process_says_that_its_cloud_has_no_provider(
+    pulumi: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stacks.program.CLOUDS", frozenset())
+    state = tmp_path / "state"
+    request = worker.Request(str(SPECS / "valid-aws.yaml"), False, fleet.REAL, str(pulumi), str(state))
+    assert "aws is not offered yet" in worker.run(request, lambda _: None)["not_offered"]
+    assert not state.exists()
+
+
+# A parent that validates a program which never ends, and says when it runs.
+_PARENT = """
+import sys
+from pathlib import Path
+from cli import interrupts
+from tests.validation.test_fleet import SPECS, subject
+from validation import fleet
+def tell(name, stage, detail):
+    print(stage, flush=True)
+options = fleet.Options(Path(sys.argv[1]), program="tests.validation.programs:endless")
+with interrupts.heard():
+    fleet.validate([subject(SPECS / "valid-aws.yaml")], options, tell, lambda _: None)
+"""
+
+
+def _processes(folder: Path) -> list[int]:
+    """Those whose environment names a folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if str(folder).encode() in entry.read_bytes():
+                found.append(int(entry.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_ends_every_process_and_removes_what_was_temporary(
+    pulumi: Path, temporary: Path, number: signal.Signals
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PARENT, str(pulumi)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "preview"
+    deadline = time.monotonic() + 30
+    while len(_processes(temporary)) < 3 and time.monotonic() < deadline:  # parent, worker, engine
+        time.sleep(0.05)
+    assert len(_processes(temporary)) >= 3
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    while (_processes(temporary) or not empty(temporary)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert (_processes(temporary), empty(temporary)) == ([], True)
+
+
+def test_no_cloud_s_sdk_is_imported_before_a_program_does_and_the_parent_imports_no_engine() -> None:
+    heavy = "[name for name in sys.modules if name.split('.')[0] in ('pulumi', 'grpc', 'kubernetes')]"
+    clouds = "[name for name in sys.modules if name.startswith('pulumi_')]"
+    for modules, names in (
+        ("cli.validate, validation.fleet, validation.reports.sarif, validation.reports.junit", heavy),
+        ("validation.worker, validation.stages, stacks.program", clouds),
+    ):
+        code = f"import sys, {modules}; print({names})"
+        done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "[]"
+
+
+def test_without_the_engine_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = {"program": "pulumi", "version": "3.0.0", "built": False, "path": "/nowhere"}
+    monkeypatch.setattr(fleet.build, "states", lambda: [row])
+    with pytest.raises(fleet.NoEngineError, match=re.escape("python -m tools pulumi")):
+        fleet.engine()
