@@ -1,0 +1,277 @@
+"""What a stack takes that costs money: machines, disks, public addresses, gateways. Counts, and no prices.
+
+Prices differ between accounts, contracts and days. Traffic, requests and what buckets hold is in no plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+Inputs = Mapping[str, Any]
+
+
+class Kind(StrEnum):
+    """In the order in which they are shown."""
+
+    MACHINE = "machines"
+    DISK = "disks"
+    PUBLIC_ADDRESS = "public addresses"
+    LOAD_BALANCER = "load balancers"
+    NAT = "NAT gateways"
+    VPN_GATEWAY = "VPN gateways"
+    VPN_CONNECTION = "VPN connections"
+    ENDPOINT = "private endpoints"
+    KEY = "keys"
+    BUCKET = "buckets"
+
+
+@dataclass(frozen=True)
+class Item:
+    """So many of one thing. most: where a group may grow by itself. gib: of one of them, where it is a disk.
+
+    what: its type, "" where there is nothing to tell.
+    """
+
+    kind: Kind
+    what: str = ""
+    least: int = 1
+    most: int = 1
+    gib: int = 0
+
+    def times(self, least: int, most: int) -> Item:
+        return replace(self, least=self.least * least, most=self.most * most)
+
+
+@dataclass(frozen=True)
+class Resource:
+    """What is needed of a resource to tell what it takes."""
+
+    type: str
+    name: str
+    parent: str
+    inputs: Inputs
+
+
+def items(resources: Iterable[Resource]) -> tuple[Item, ...]:
+    """What all of them take together, by kind and by what."""
+    everything = tuple(resources)
+    sums: dict[tuple[Kind, str], Item] = {}
+    for resource in everything:
+        for item in _items(resource, everything):
+            key = (item.kind, item.what)
+            have = sums.get(key, replace(item, least=0, most=0))
+            sums[key] = replace(have, least=have.least + item.least, most=have.most + item.most)
+    order = list(Kind)
+    return tuple(sorted(sums.values(), key=lambda item: (order.index(item.kind), item.what)))
+
+
+def _items(resource: Resource, everything: tuple[Resource, ...]) -> Iterator[Item]:
+    if resource.type in _SIMPLE:
+        yield Item(_SIMPLE[resource.type])
+    elif resource.type in _GROUPS:
+        yield from _GROUPS[resource.type](resource, everything)
+    elif resource.type in _ALONE:
+        yield from _ALONE[resource.type](resource.inputs)
+
+
+# One a resource, whatever its inputs are.
+_SIMPLE = {
+    "aws:ec2/eip:Eip": Kind.PUBLIC_ADDRESS,
+    "aws:ec2/natGateway:NatGateway": Kind.NAT,
+    "aws:ec2/vpnConnection:VpnConnection": Kind.VPN_CONNECTION,
+    "aws:ec2/vpnGateway:VpnGateway": Kind.VPN_GATEWAY,
+    "aws:kms/key:Key": Kind.KEY,
+    "aws:lb/loadBalancer:LoadBalancer": Kind.LOAD_BALANCER,
+    "aws:s3/bucket:Bucket": Kind.BUCKET,
+    "azure-native:keyvault:Key": Kind.KEY,
+    "azure-native:network:LoadBalancer": Kind.LOAD_BALANCER,
+    "azure-native:network:NatGateway": Kind.NAT,
+    "azure-native:network:PrivateEndpoint": Kind.ENDPOINT,
+    "azure-native:network:PublicIPAddress": Kind.PUBLIC_ADDRESS,
+    "azure-native:network:VirtualNetworkGateway": Kind.VPN_GATEWAY,
+    "azure-native:network:VirtualNetworkGatewayConnection": Kind.VPN_CONNECTION,
+    "azure-native:storage:BlobContainer": Kind.BUCKET,
+    "gcp:compute/forwardingRule:ForwardingRule": Kind.LOAD_BALANCER,
+    "gcp:compute/haVpnGateway:HaVpnGateway": Kind.VPN_GATEWAY,
+    "gcp:compute/routerNat:RouterNat": Kind.NAT,
+    "gcp:compute/vPNTunnel:VPNTunnel": Kind.VPN_CONNECTION,
+    "gcp:kms/cryptoKey:CryptoKey": Kind.KEY,
+    "gcp:storage/bucket:Bucket": Kind.BUCKET,
+    "pulumi-python:dynamic/lab:LoadBalancer": Kind.LOAD_BALANCER,
+}
+
+_GIB = 2**30
+_MOST_WORDS = re.compile(r"[A-Za-z0-9][\w./-]{0,80}")
+_UNKNOWN = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""What the engine writes for what only the cloud will know."""
+
+
+def _word(value: object) -> str:
+    """A name from a list of the cloud's; "" for anything else, such as a secret."""
+    return (
+        value.rpartition("/")[2]
+        if isinstance(value, str) and value != _UNKNOWN and _MOST_WORDS.fullmatch(value)
+        else ""
+    )
+
+
+def _number(value: object) -> int:
+    return int(value) if isinstance(value, int | float) else 0
+
+
+def _at(inputs: object, *path: str) -> Any:
+    """The value at a path, None where it leads to nothing; of a list, the first."""
+    for name in path:
+        inputs = inputs[0] if isinstance(inputs, list) and inputs else inputs
+        inputs = inputs.get(name) if isinstance(inputs, Mapping) else None
+    return inputs
+
+
+def _list(inputs: object, *path: str) -> list[Any]:
+    found = _at(inputs, *path)
+    return found if isinstance(found, list) else []
+
+
+def _machine(kind: object) -> Item:
+    return Item(Kind.MACHINE, _word(kind) or "of a type that is not known yet")
+
+
+def _disk(kind: object, gib: object, iops: object = None) -> Item:
+    size = _number(gib)
+    facts = [_word(kind) or "of the default kind", f"{size} GiB" if size else "as large as the image"]
+    return Item(Kind.DISK, " ".join(facts) + (f", {_number(iops)} IOPS" if _number(iops) else ""), gib=size)
+
+
+def _aws_instance(inputs: Inputs) -> Iterator[Item]:
+    yield _machine(inputs.get("instanceType"))
+    root = inputs.get("rootBlockDevice")
+    yield _disk(_at(root, "volumeType"), _at(root, "volumeSize"), _at(root, "iops"))
+    for disk in _list(inputs, "ebsBlockDevices"):
+        yield _disk(_at(disk, "volumeType"), _at(disk, "volumeSize"), _at(disk, "iops"))
+
+
+def _aws_template(inputs: Inputs) -> Iterator[Item]:
+    yield _machine(inputs.get("instanceType"))
+    for mapping in _list(inputs, "blockDeviceMappings"):
+        ebs = _at(mapping, "ebs")
+        yield _disk(_at(ebs, "volumeType"), _at(ebs, "volumeSize"), _at(ebs, "iops"))
+
+
+def _aws_volume(inputs: Inputs) -> Iterator[Item]:
+    yield _disk(inputs.get("type"), inputs.get("size"), inputs.get("iops"))
+
+
+def _aws_endpoint(inputs: Inputs) -> Iterator[Item]:
+    """Those of S3 and DynamoDB, which are routes, cost nothing (AWS PrivateLink pricing); others once a subnet."""
+    if inputs.get("vpcEndpointType") == "Interface":
+        subnets = len(_list(inputs, "subnetIds")) or 1
+        yield Item(Kind.ENDPOINT, least=subnets, most=subnets)
+
+
+def _gcp_template(inputs: Inputs) -> Iterator[Item]:
+    yield _machine(inputs.get("machineType"))
+    for disk in _list(inputs, "disks"):
+        yield _disk(_at(disk, "diskType"), _at(disk, "diskSizeGb"), _at(disk, "provisionedIops"))
+
+
+def _gcp_instance(inputs: Inputs) -> Iterator[Item]:
+    yield _machine(inputs.get("machineType"))
+    boot = _at(inputs, "bootDisk", "initializeParams")
+    yield _disk(_at(boot, "type"), _at(boot, "size"), _at(boot, "provisionedIops"))
+    for disk in _list(inputs, "scratchDisks"):
+        yield _disk("local-ssd", _at(disk, "size"))
+
+
+def _gcp_disk(inputs: Inputs) -> Iterator[Item]:
+    yield _disk(inputs.get("type"), inputs.get("size"), inputs.get("provisionedIops"))
+
+
+def _gcp_address(inputs: Inputs) -> Iterator[Item]:
+    """Public unless it says otherwise (Compute API, addresses.addressType)."""
+    if inputs.get("addressType") != "INTERNAL":
+        yield Item(Kind.PUBLIC_ADDRESS)
+
+
+def _azure_storage(profile: object) -> Iterator[Item]:
+    for disk in [_at(profile, "osDisk"), *_list(profile, "dataDisks")]:
+        if isinstance(disk, Mapping) and disk.get("createOption") != "Attach":
+            if _at(disk, "diffDiskSettings", "option") == "Local":
+                continue  # on the machine's own disk, which is paid with it
+            yield _disk(_at(disk, "managedDisk", "storageAccountType"), disk.get("diskSizeGB"))
+
+
+def _azure_machine(inputs: Inputs) -> Iterator[Item]:
+    yield _machine(_at(inputs, "hardwareProfile", "vmSize"))
+    yield from _azure_storage(inputs.get("storageProfile"))
+
+
+def _azure_disk(inputs: Inputs) -> Iterator[Item]:
+    yield _disk(_at(inputs, "sku", "name"), inputs.get("diskSizeGB"), inputs.get("diskIOPSReadWrite"))
+
+
+def _lab_host(inputs: Inputs) -> Iterator[Item]:
+    yield Item(Kind.MACHINE, f"host of {_number(inputs.get('memory_bytes')) / _GIB:g} GiB")
+
+
+def _lab_volume(_: Inputs) -> Iterator[Item]:
+    yield Item(Kind.DISK, "folder")
+
+
+_ALONE: dict[str, Callable[[Inputs], Iterator[Item]]] = {
+    "aws:ebs/volume:Volume": _aws_volume,
+    "aws:ec2/instance:Instance": _aws_instance,
+    "aws:ec2/vpcEndpoint:VpcEndpoint": _aws_endpoint,
+    "azure-native:compute:Disk": _azure_disk,
+    "azure-native:compute:VirtualMachine": _azure_machine,
+    "gcp:compute/address:Address": _gcp_address,
+    "gcp:compute/disk:Disk": _gcp_disk,
+    "gcp:compute/globalAddress:GlobalAddress": _gcp_address,
+    "gcp:compute/instance:Instance": _gcp_instance,
+    "pulumi-python:dynamic/lab:Host": _lab_host,
+    "pulumi-python:dynamic/lab:Volume": _lab_volume,
+}
+_TEMPLATES: dict[str, Callable[[Inputs], Iterator[Item]]] = {
+    "aws:ec2/launchTemplate:LaunchTemplate": _aws_template,
+    "gcp:compute/instanceTemplate:InstanceTemplate": _gcp_template,
+    "gcp:compute/regionInstanceTemplate:RegionInstanceTemplate": _gcp_template,
+}
+
+
+def _aws_group(group: Resource, everything: tuple[Resource, ...]) -> Iterator[Item]:
+    least, most = _number(group.inputs.get("minSize")), _number(group.inputs.get("maxSize"))
+    return (item.times(least, most) for item in _of_template(group, everything))
+
+
+def _gcp_group(group: Resource, everything: tuple[Resource, ...]) -> Iterator[Item]:
+    size = _number(group.inputs.get("targetSize"))
+    return (item.times(size, size) for item in _of_template(group, everything))
+
+
+def _azure_group(group: Resource, _: tuple[Resource, ...]) -> Iterator[Item]:
+    size = _number(_at(group.inputs, "sku", "capacity"))
+    yield _machine(_at(group.inputs, "sku", "name")).times(size, size)
+    disks = _azure_storage(_at(group.inputs, "virtualMachineProfile", "storageProfile"))
+    yield from (disk.times(size, size) for disk in disks)
+
+
+_GROUPS: dict[str, Callable[[Resource, tuple[Resource, ...]], Iterator[Item]]] = {
+    "aws:autoscaling/group:Group": _aws_group,
+    "azure-native:compute:VirtualMachineScaleSet": _azure_group,
+    "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager": _gcp_group,
+}
+
+
+def _of_template(group: Resource, everything: tuple[Resource, ...]) -> tuple[Item, ...]:
+    """What one machine of a group takes.
+
+    Before the template is made, nothing but the names in the program tells which one a group names: it is the one of
+    the same name, or the only one in the component.
+    """
+    beside = [each for each in everything if each.type in _TEMPLATES and each.parent == group.parent]
+    named = [each for each in beside if each.name == group.name]
+    found = named or (beside if len(beside) == 1 else [])
+    return tuple(_TEMPLATES[found[0].type](found[0].inputs)) if found else (_machine(None),)

@@ -1,0 +1,180 @@
+"""What an update would change, as people look at it: by component, with what it costs and what would be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from operations import costs
+from operations.costs import Item, Kind
+from operations.words import component as component_words
+from operations.words import plain
+from policies import data
+from policies.model import Resource
+from stacks.events import Begun
+
+
+class Action(StrEnum):
+    """What happens to a resource, the worst first."""
+
+    REPLACE = "replace"
+    DELETE = "delete"
+    UPDATE = "update"
+    CREATE = "create"
+
+
+_ACTIONS = {
+    "create": Action.CREATE,
+    "import": Action.CREATE,
+    "update": Action.UPDATE,
+    "replace": Action.REPLACE,
+    "create-replacement": Action.REPLACE,
+    "delete-replaced": Action.REPLACE,
+    "delete": Action.DELETE,
+}
+_SEEN = {*_ACTIONS, "same"}
+"""Operations of which each resource has one, or those of a replacement. The others tell of a look at the world."""
+_STACK = "pulumi:pulumi:Stack"
+_PROVIDERS = "pulumi:providers:"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One resource. type: Pulumi's. what: the same in plain words. because: the properties that force a replacement,
+    else those that differ. loses: what would be lost that can't be made anew."""
+
+    action: Action
+    name: str
+    type: str
+    what: str
+    because: tuple[str, ...] = ()
+    loses: str | None = None
+
+
+@dataclass(frozen=True)
+class Component:
+    """Resources that belong together. what: in plain words."""
+
+    name: str
+    what: str
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """unchanged: resources that stay as they are. before, after: what the whole stack takes."""
+
+    components: tuple[Component, ...] = ()
+    unchanged: int = 0
+    before: tuple[Item, ...] = ()
+    after: tuple[Item, ...] = ()
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        return tuple(change for component in self.components for change in component.changes)
+
+    @property
+    def losses(self) -> tuple[Change, ...]:
+        return tuple(change for change in self.changes if change.loses)
+
+    def count(self, action: Action) -> int:
+        return sum(change.action is action for change in self.changes)
+
+    def disk_gib(self, items: tuple[Item, ...]) -> tuple[int, int]:
+        """GiB of all disks together: at least, at most."""
+        disks = [item for item in items if item.kind is Kind.DISK]
+        return sum(d.least * d.gib for d in disks), sum(d.most * d.gib for d in disks)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "components": [asdict(component) for component in self.components],
+            "unchanged": self.unchanged,
+            "takes": {"before": [asdict(item) for item in self.before], "after": [asdict(item) for item in self.after]},
+        }
+
+
+@dataclass
+class Planner:
+    """Listens to one run of the engine: give `stacks.events.begun` its `hear`."""
+
+    _heard: dict[str, list[Begun]] = field(default_factory=dict)
+    """URN -> what the engine told of it."""
+
+    def hear(self, event: Begun) -> None:
+        if event.operation in _SEEN and event.type != _STACK:
+            self._heard.setdefault(event.urn, []).append(event)
+
+    def plan(self) -> Plan:
+        """What has been heard so far."""
+        parents = {event.parent for events in self._heard.values() for event in events}
+        own = {urn: events for urn, events in self._heard.items() if not _is_component(urn, events[0], parents)}
+        changes: dict[str, list[Change]] = {}
+        for urn, events in own.items():
+            if (change := _change(urn, events)) and not _goes_without_saying(change):
+                changes.setdefault(_parent(events), []).append(change)
+        # The engine comes to resources in another order each time.
+        components = tuple(
+            Component(*_named(parent), tuple(sorted(changes[parent], key=_order))) for parent in sorted(changes)
+        )
+        real = {urn: events for urn, events in own.items() if not events[0].type.startswith(_PROVIDERS)}
+        unchanged = sum(all(event.operation == "same" for event in events) for events in real.values())
+        return Plan(components, unchanged, _taken(real, before=True), _taken(real, before=False))
+
+
+def _is_component(urn: str, event: Begun, parents: set[str]) -> bool:
+    """Components are there to be parents; in a cloud they are nothing."""
+    return event.type.startswith("menagerie:") or (urn in parents and not (event.before or event.after))
+
+
+def _goes_without_saying(change: Change) -> bool:
+    """A provider that is there for the first time is no change of the world."""
+    return change.type.startswith(_PROVIDERS) and change.action is Action.CREATE
+
+
+def _change(urn: str, events: list[Begun]) -> Change | None:
+    actions = [_ACTIONS[event.operation] for event in events if event.operation in _ACTIONS]
+    if not actions:
+        return None
+    action = Action.REPLACE if Action.REPLACE in actions else actions[0]
+    forcing = tuple(dict.fromkeys(path for event in events for path in event.forcing))
+    changed = tuple(dict.fromkeys(path for event in events for path in event.changed))
+    because = forcing if action is Action.REPLACE and forcing else changed if action is not Action.CREATE else ()
+    type_, name = events[0].type, _name(urn)
+    gone = action in (Action.REPLACE, Action.DELETE)
+    resource = Resource(type_, name, urn, protect=any(event.protected for event in events))
+    return Change(action, name, type_, plain(type_), because, data.kept_by(resource) if gone else None)
+
+
+def _order(change: Change) -> tuple[int, str, str]:
+    return list(Action).index(change.action), change.what, change.name
+
+
+def _taken(own: dict[str, list[Begun]], *, before: bool) -> tuple[Item, ...]:
+    """What is there before the update, or after it."""
+    resources = []
+    for urn, events in own.items():
+        inputs = [event.before if before else event.after for event in events]
+        known = next((each for each in reversed(inputs) if each is not None), None)
+        if known is not None:
+            resources.append(costs.Resource(events[0].type, _name(urn), _parent(events), known))
+    return costs.items(resources)
+
+
+def _parent(events: Iterable[Begun]) -> str:
+    """The component that a resource is in, "" for the stack itself."""
+    parent = next((event.parent for event in events if event.parent), "")
+    return "" if f"::{_STACK}::" in parent else parent
+
+
+def _named(parent: str) -> tuple[str, str]:
+    """Name of a component, and what it is."""
+    if not parent:
+        return "", "whole cluster"
+    type_ = parent.rsplit("::", 2)[1].rpartition("$")[2]
+    return _name(parent), component_words(type_)
+
+
+def _name(urn: str) -> str:
+    return urn.rpartition("::")[2]

@@ -1,0 +1,50 @@
+"""Types of resources in plain words."""
+
+from __future__ import annotations
+
+import re
+
+# Last part of the type -> what people call it.
+_WORDS = {
+    "Address": "address",
+    "Authority": "certificate authority",
+    "DefaultSecurityGroup": "default security group",
+    "Eip": "public address",
+    "GlobalAddress": "address",
+    "HaVpnGateway": "VPN gateway",
+    "Instance": "machine",
+    "NetworkInterface": "network interface",
+    "NetworkSecurityGroup": "security group",
+    "PublicIPAddress": "public address",
+    "RegionInstanceGroupManager": "group of machines",
+    "RegionInstanceTemplate": "template of machines",
+    "InstanceTemplate": "template of machines",
+    "LaunchTemplate": "template of machines",
+    "RouterNat": "NAT gateway",
+    "UserAssignedIdentity": "identity",
+    "VirtualMachine": "machine",
+    "VirtualMachineScaleSet": "group of machines",
+    "VirtualNetwork": "network",
+    "VirtualNetworkGateway": "VPN gateway",
+    "VirtualNetworkGatewayConnection": "VPN connection",
+    "Volume": "disk",
+}
+_BY_TYPE = {"aws:autoscaling/group:Group": "group of machines", "aws:lb/targetGroup:TargetGroup": "target group"}
+_SHORT = ("DNS", "HA", "IAM", "IP", "KMS", "NAT", "SSH", "VPC", "VPN")
+
+
+def plain(type_: str) -> str:
+    """``aws:ec2/natGateway:NatGateway`` -> ``NAT gateway``."""
+    last = type_.rpartition(":")[2]
+    return _BY_TYPE.get(type_) or _WORDS.get(last) or _split(last)
+
+
+def component(type_: str) -> str:
+    """The same of a component, whose type ends in our own name for it."""
+    return _split(type_.rpartition(":")[2])
+
+
+def _split(name: str) -> str:
+    """``VpnGatewayRoutePropagation`` -> ``VPN gateway route propagation``."""
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name)
+    return " ".join(word.upper() if word.upper() in _SHORT else word.lower() for word in words)

@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from cli.plan import counts, print_plan
+from inventories.report import HostReport, RunReport
+from operations import build
+from operations.build import Built
+from operations.costs import Item, Kind
+from operations.plan import Action, Change, Component, Plan
+from stacks.automation import StackError, Summary
+from stacks.events import Begun
+
+DISK = "aws:ebs/volume:Volume"
+PLAN = Plan(
+    components=(
+        Component(
+            "horus-etcd",
+            "etcd",
+            (
+                Change(Action.REPLACE, "data-1", DISK, "disk", ("availabilityZone",), "a disk"),
+                Change(Action.REPLACE, "rule", "r", "security group ingress rule", ("port",)),
+                Change(Action.DELETE, "way-out", "e", "public address"),
+                Change(Action.UPDATE, "group", "g", "group of machines", ("maxSize", "tags")),
+                *(Change(Action.CREATE, f"subnet-{n}", "s", "subnet") for n in range(9)),
+                Change(Action.CREATE, "vpc", "v", "VPC"),
+            ),
+        ),
+        Component("", "whole cluster", (Change(Action.CREATE, "ca", "a", "certificate authority"),)),
+    ),
+    unchanged=7,
+    before=(Item(Kind.MACHINE, "m7i.8xlarge", 3, 100), Item(Kind.DISK, "gp3 100 GiB", 2, 2, 100), Item(Kind.NAT)),
+    after=(Item(Kind.MACHINE, "i4i.xlarge", 6, 6), Item(Kind.MACHINE, "m7i.8xlarge", 3, 200), Item(Kind.NAT)),
+)
+
+
+def shown(monkeypatch, plan, *, colour=False):
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=colour, width=200, highlight=False, soft_wrap=True)
+    monkeypatch.setattr("cli.plan.console", console)
+    print_plan(plan)
+    return screen.getvalue()
+
+
+def test_a_plan_is_told_by_component_with_the_worst_first_and_new_things_together(monkeypatch):
+    assert shown(monkeypatch, PLAN).splitlines() == [
+        "etcd  horus-etcd",
+        "  ± disk                         data-1  replaced: availabilityZone can't change in place; lost: a disk",
+        "  ± security group ingress rule  rule  replaced: port can't change in place",
+        "  - public address               way-out  deleted",
+        "  ~ group of machines            group  maxSize, tags",
+        "  + 9 × subnet                   subnet-0, subnet-1, subnet-2 and 6 more",
+        "  + VPC                          vpc",
+        "whole cluster",
+        "  + certificate authority  ca",
+        "what it takes  after the update (and change)",
+        "  machines      6 × i4i.xlarge (+6), 3–200 × m7i.8xlarge (+0 to +100)",
+        "  disks         0 × gp3 100 GiB (-2)",
+        "  NAT gateways  1",
+        "lost for good, for it can't be made anew:",
+        "  data-1: a disk",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "colour"),
+    [("data-1", "1;31"), ("rule", "1;35"), ("way-out", "1;35"), ("lost for good", "1;31")],
+)
+def test_what_is_lost_is_red_and_what_is_replaced_or_deleted_stands_out(monkeypatch, text, colour):
+    line = next(line for line in shown(monkeypatch, PLAN, colour=True).splitlines() if text in line)
+    assert f"\x1b[{colour}m" in line
+
+
+def test_disks_are_summed_up(monkeypatch):
+    plan = Plan(PLAN.components, after=(Item(Kind.DISK, "gp3 128 GiB", 3, 200, 128), Item(Kind.DISK, "io2", 1, 1, 10)))
+    assert "394–25,610 GiB of disks in all" in shown(monkeypatch, plan)
+
+
+def test_an_empty_plan_says_nothing_but_that_there_is_nothing(monkeypatch):
+    assert shown(monkeypatch, Plan(unchanged=9, before=PLAN.before, after=PLAN.before)) == ""
+    assert counts(Plan()) == "nothing to change"
+    assert counts(PLAN) == "2 to replace, 1 to delete, 1 to update, 11 to create"
+
+
+def previewed(monkeypatch, answer):
+    monkeypatch.setattr(build, "preview", answer)
+
+
+def test_a_preview_tells_the_plan_and_what_workers_would_be_given(menagerie, monkeypatch):
+    workers = RunReport({"worker-1": HostReport(9, 2, 0, 0, 0, 1.0)}, changes={"worker-1": ("Says hello",)})
+    previewed(monkeypatch, lambda *_: Built(Summary({"create": 14}, 0.0), workers, None, PLAN))
+    told = menagerie("preview", "lab")
+    assert told.code == 0
+    assert "± disk" in told.out
+    assert told.out.splitlines()[-2:] == [
+        "lab: 2 to replace, 1 to delete, 1 to update, 11 to create; workers: 2 changed tasks; nothing was touched",
+        "worker-1: Says hello",
+    ]
+
+
+def test_as_json_the_plan_is_beside_what_was_told_before(menagerie, monkeypatch):
+    previewed(monkeypatch, lambda *_: Built(Summary({"create": 14}, 0.0), None, None, PLAN))
+    document = menagerie("preview", "lab", "--json").json
+    assert (document["stack"]["changes"], document["workers"]) == ({"create": 14}, None)
+    etcd, _ = document["plan"]["components"]
+    assert etcd["changes"][0] == {
+        "action": "replace",
+        "name": "data-1",
+        "type": DISK,
+        "what": "disk",
+        "because": ["availabilityZone"],
+        "loses": "a disk",
+    }
+    assert document["plan"]["takes"]["after"][0] == {
+        "kind": "machines",
+        "what": "i4i.xlarge",
+        "least": 6,
+        "most": 6,
+        "gib": 0,
+    }
+
+
+def test_a_preview_that_the_engine_refuses_tells_how_far_it_came(menagerie, monkeypatch):
+    def refused(_cluster, _steps, _selection, planner):
+        planner.hear(Begun("delete", "urn:pulumi:lab::m::a:b:Eip::way-out", "a:b:Eip", "", False, {}, None))
+        raise StackError("marked for protection")
+
+    previewed(monkeypatch, refused)
+    told = menagerie("preview", "lab")
+    assert told.code == 1
+    assert "- public address  way-out  deleted" in told.out
+    assert "marked for protection" in told.err
+    assert menagerie("preview", "lab", "--json").json["error"]["code"] == "stack"

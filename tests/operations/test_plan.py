@@ -1,0 +1,295 @@
+"""Plans: of a real run of the engine against the simulated cloud, and of events as the engine words them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pulumi
+import pulumi_aws as aws
+import pytest
+
+from cluster.load import load_cluster
+from operations.costs import Item, Kind
+from operations.plan import Action, Plan, Planner
+from simcloud.server import simulated_clouds
+from simcloud.world import World
+from stacks.automation import ClusterStack, StackError
+from stacks.events import Begun, begun
+from tools import build as programs
+
+ROOT = Path(__file__).parents[2]
+SECRET = "correct-horse-battery-staple"
+
+
+@dataclass
+class Wanted:
+    """What the program declares."""
+
+    zone: str = "us-east-1a"
+    size: int = 100
+    secret: str = SECRET
+    address: bool = True
+    protect: bool = False
+    most: int = 9
+    machines: list[str] = field(default_factory=lambda: ["i4i.xlarge", "i4i.xlarge"])
+
+
+class Etcd(pulumi.ComponentResource):
+    def __init__(self, wanted: Wanted, opts: pulumi.ResourceOptions) -> None:
+        super().__init__("menagerie:aws:Etcd", "lemur-etcd", None, opts)
+        own = pulumi.ResourceOptions(parent=self)
+        vpc = aws.ec2.Vpc("lemur", cidr_block="10.40.0.0/16", opts=own)
+        aws.ec2.Subnet("first", vpc_id=vpc.id, cidr_block="10.40.0.0/24", opts=own)
+        aws.ebs.Volume(
+            "data-1",
+            availability_zone=wanted.zone,
+            size=wanted.size,
+            type="io2",
+            iops=3000,
+            opts=pulumi.ResourceOptions(parent=self, protect=wanted.protect),
+        )
+        stored = aws.secretsmanager.Secret("stored", name="stored", opts=own)
+        value = pulumi.Output.secret(wanted.secret)
+        aws.secretsmanager.SecretVersion("stored", secret_id=stored.id, secret_string=value, opts=own)
+        if wanted.address:
+            aws.ec2.Eip("way-out", domain="vpc", opts=own)
+        self.register_outputs({})
+
+
+class Run:
+    """The stack of `Wanted` in an account of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        cli = {row["program"]: row for row in programs.states()}["pulumi"]
+        if not cli["built"]:
+            pytest.skip("pulumi is not built; `make lab` and `make test` build it")
+        cluster = load_cluster(ROOT / "tests" / "specs" / "valid-aws.yaml")
+        self.wanted = Wanted()
+        self.stack = ClusterStack(cluster, self._declare, Path(str(cli["path"])), folder)
+
+    def _declare(self) -> None:
+        Etcd(self.wanted, pulumi.ResourceOptions(provider=aws.Provider("lemur-aws", region="us-east-1")))
+
+    def plan(self) -> Plan:
+        planner = Planner()
+        self.stack.preview(begun(planner.hear))
+        return planner.plan()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    with simulated_clouds(World(), clouds=["aws"]) as environment, pytest.MonkeyPatch.context() as patch:
+        for name, value in {**environment, "PULUMI_CONFIG_PASSPHRASE": "tests"}.items():
+            patch.setenv(name, value)
+        yield Run(tmp_path_factory.mktemp("plan"))
+
+
+@pytest.fixture(scope="module")
+def plans(run: Run) -> dict[str, Plan]:
+    """Plans of the first update, of a second without a change, and of one that changes something of everything."""
+    found = {"first": run.plan()}
+    run.stack.up()
+    found["same"] = run.plan()
+    run.wanted = Wanted(zone="us-east-1b", size=200, secret=f"{SECRET}-2", address=False)
+    found["changed"] = run.plan()
+    return found
+
+
+def test_a_first_plan_creates_everything_in_its_component(plans: dict[str, Plan]) -> None:
+    plan = plans["first"]
+    (component,) = plan.components
+    assert (component.name, component.what) == ("lemur-etcd", "etcd")
+    assert {change.action for change in plan.changes} == {Action.CREATE}
+    assert [(c.what, c.name) for c in plan.changes][:3] == [
+        ("VPC", "lemur"),
+        ("disk", "data-1"),
+        ("public address", "way-out"),
+    ]
+    assert (plan.unchanged, plan.before, plan.losses) == (0, (), ())
+    assert plan.after == (Item(Kind.DISK, "io2 100 GiB, 3000 IOPS", gib=100), Item(Kind.PUBLIC_ADDRESS))
+
+
+def test_a_plan_without_a_change_is_empty(plans: dict[str, Plan]) -> None:
+    plan = plans["same"]
+    assert (plan.components, plan.unchanged) == ((), 6)
+    assert plan.before == plan.after == plans["first"].after
+
+
+def test_what_is_replaced_tells_the_property_that_forces_it_and_what_is_lost(plans: dict[str, Plan]) -> None:
+    plan = plans["changed"]
+    changes = {(change.what, change.name): change for change in plan.changes}
+    disk = changes["disk", "data-1"]
+    assert (disk.action, disk.because, disk.loses) == (Action.REPLACE, ("availabilityZone",), "a disk")
+    assert changes["public address", "way-out"].action is Action.DELETE
+    assert changes["secret version", "stored"].loses is None
+    assert plan.losses == (disk,)
+    assert [plan.count(action) for action in Action] == [2, 1, 0, 0]
+    assert [change.action for change in plan.changes] == [Action.REPLACE, Action.REPLACE, Action.DELETE]
+
+
+def test_what_the_stack_takes_is_told_before_and_after(plans: dict[str, Plan]) -> None:
+    plan = plans["changed"]
+    assert plan.before == plans["first"].after
+    assert plan.after == (Item(Kind.DISK, "io2 200 GiB, 3000 IOPS", gib=200),)
+    assert plan.disk_gib(plan.after) == (200, 200)
+
+
+def test_no_plan_tells_a_secret(plans: dict[str, Plan]) -> None:
+    told = json.dumps([plan.to_json() for plan in plans.values()])
+    assert SECRET not in told
+    assert "secretString" in told, "the property itself is told"
+
+
+def test_what_the_engine_refuses_is_planned_up_to_there(run: Run, plans: dict[str, Plan]) -> None:
+    run.wanted = Wanted(protect=True)
+    run.stack.up()
+    run.wanted = Wanted(protect=True, zone="us-east-1b", address=False)
+    planner = Planner()
+    with pytest.raises(StackError, match="(?s)data-1.*protect"):
+        run.stack.preview(begun(planner.hear))
+    changes = {(change.action, change.name) for change in planner.plan().changes}
+    assert changes == {(Action.REPLACE, "data-1"), (Action.DELETE, "way-out")}
+
+
+CLUSTER = "urn:pulumi:a::menagerie::pulumi:pulumi:Stack::menagerie-a"
+GROUP = "urn:pulumi:a::menagerie::menagerie:aws:Workers::a-workers"
+
+
+def event(type_, name, after, before=None, operation="create", parent=CLUSTER, **more):
+    return Begun(operation, f"urn:pulumi:a::menagerie::{type_}::{name}", type_, parent, False, before, after, **more)
+
+
+def planned(*events):
+    planner = Planner()
+    for each in events:
+        planner.hear(each)
+    return planner.plan()
+
+
+def taken(*events):
+    return {(item.kind, item.what): (item.least, item.most) for item in planned(*events).after}
+
+
+def test_a_group_of_machines_takes_as_many_as_its_template_says_between_its_least_and_most():
+    ebs = {"volumeType": "gp3", "volumeSize": 128, "iops": 4000}
+    inputs = {"instanceType": "p5.48xlarge", "blockDeviceMappings": [{"deviceName": "/dev/xvda", "ebs": ebs}]}
+    template = "aws:ec2/launchTemplate:LaunchTemplate"
+    found = taken(
+        event(template, "a-gpu", inputs, parent=GROUP),
+        event(template, "a-cpu", {"instanceType": "m7i.8xlarge"}, parent=GROUP),
+        event("aws:autoscaling/group:Group", "a-gpu", {"minSize": 2, "maxSize": 64.0}, parent=GROUP),
+        event("aws:autoscaling/group:Group", "a-other", {"minSize": 1, "maxSize": 1}, parent=GROUP),
+    )
+    assert found == {
+        (Kind.MACHINE, "p5.48xlarge"): (2, 64),
+        (Kind.MACHINE, "of a type that is not known yet"): (1, 1),
+        (Kind.DISK, "gp3 128 GiB, 4000 IOPS"): (2, 64),
+    }
+
+
+def test_machines_and_disks_of_google_cloud():
+    template = {"machineType": "a3-highgpu-8g", "disks": [{"diskType": "hyperdisk-balanced", "diskSizeGb": 50}]}
+    boot = {"initializeParams": {"type": "pd-ssd", "size": 20}}
+    found = taken(
+        event("gcp:compute/regionInstanceTemplate:RegionInstanceTemplate", "t", template, parent=GROUP),
+        event(
+            "gcp:compute/regionInstanceGroupManager:RegionInstanceGroupManager", "g", {"targetSize": 3}, parent=GROUP
+        ),
+        event(
+            "gcp:compute/instance:Instance",
+            "etcd-main-1",
+            {"machineType": "n2-standard-8", "bootDisk": boot, "scratchDisks": [{"interface": "NVME", "size": 375}]},
+        ),
+        event("gcp:compute/disk:Disk", "d", {"type": "hyperdisk-balanced", "size": 128, "provisionedIops": 6000}),
+        event("gcp:compute/address:Address", "inner", {"addressType": "INTERNAL"}),
+        event("gcp:compute/address:Address", "outer", {}),
+        event("gcp:compute/routerNat:RouterNat", "nat", {}),
+    )
+    assert found == {
+        (Kind.MACHINE, "a3-highgpu-8g"): (3, 3),
+        (Kind.MACHINE, "n2-standard-8"): (1, 1),
+        (Kind.DISK, "hyperdisk-balanced 50 GiB"): (3, 3),
+        (Kind.DISK, "pd-ssd 20 GiB"): (1, 1),
+        (Kind.DISK, "local-ssd 375 GiB"): (1, 1),
+        (Kind.DISK, "hyperdisk-balanced 128 GiB, 6000 IOPS"): (1, 1),
+        (Kind.PUBLIC_ADDRESS, ""): (1, 1),
+        (Kind.NAT, ""): (1, 1),
+    }
+
+
+def test_machines_and_disks_of_azure():
+    def storage(kind, gib, **more):
+        return {"osDisk": {"diskSizeGB": gib, "managedDisk": {"storageAccountType": kind}, **more}}
+
+    attached = {"createOption": "Attach", "lun": 0, "managedDisk": {"id": "/subscriptions/x"}}
+    found = taken(
+        event(
+            "azure-native:compute:VirtualMachineScaleSet",
+            "api",
+            {
+                "sku": {"name": "Standard_D16ds_v5", "capacity": 5},
+                "virtualMachineProfile": {"storageProfile": storage("", 64, diffDiskSettings={"option": "Local"})},
+            },
+        ),
+        event(
+            "azure-native:compute:VirtualMachine",
+            "etcd-main-1",
+            {
+                "hardwareProfile": {"vmSize": "Standard_L8s_v3"},
+                "storageProfile": storage("Premium_LRS", 32) | {"dataDisks": [attached]},
+            },
+        ),
+        event(
+            "azure-native:compute:Disk",
+            "data",
+            {"sku": {"name": "PremiumV2_LRS"}, "diskSizeGB": 128, "diskIOPSReadWrite": 3000},
+        ),
+        event("azure-native:network:PublicIPAddress", "nat", {}),
+    )
+    assert found == {
+        (Kind.MACHINE, "Standard_D16ds_v5"): (5, 5),
+        (Kind.MACHINE, "Standard_L8s_v3"): (1, 1),
+        (Kind.DISK, "Premium_LRS 32 GiB"): (1, 1),
+        (Kind.DISK, "PremiumV2_LRS 128 GiB, 3000 IOPS"): (1, 1),
+        (Kind.PUBLIC_ADDRESS, ""): (1, 1),
+    }
+
+
+@pytest.mark.parametrize(
+    "kind", [{"ciphertext": "[secret]"}, "04da6b54-80e4-46f7-96ec-b56ff0331ba9", "[secret]", "two words", None]
+)
+def test_what_is_secret_or_not_known_yet_is_never_told_as_a_machine(kind):
+    instance = event("aws:ec2/instance:Instance", "m", {"instanceType": kind})
+    assert (Kind.MACHINE, "of a type that is not known yet") in taken(instance)
+
+
+def test_the_events_of_a_replacement_are_one_change():
+    type_ = "aws:ec2/instance:Instance"
+    old, new = {"instanceType": "i4i.large"}, {"instanceType": "i4i.xlarge"}
+    plan = planned(
+        event(type_, "m", old, old, "refresh"),
+        event(type_, "m", new, old, "create-replacement", forcing=("instanceType",), changed=("instanceType", "tags")),
+        event(type_, "m", new, old, "replace", forcing=("instanceType",)),
+        event(type_, "m", None, old, "delete-replaced", parent=""),
+    )
+    (change,) = plan.changes
+    assert (change.action, change.because) == (Action.REPLACE, ("instanceType",))
+    assert change.loses == "an etcd host with its local disks"
+    assert [item.what for item in (plan.before[0], plan.after[0])] == ["i4i.large", "i4i.xlarge"]
+
+
+def test_the_stack_its_providers_and_components_are_no_changes_until_a_provider_changes():
+    stack = Begun("create", CLUSTER, "pulumi:pulumi:Stack", "", False, None, {})
+    component = Begun("create", GROUP, "menagerie:aws:Workers", CLUSTER, False, None, {})
+    assert planned(stack, event("pulumi:providers:aws", "a", {}), component).changes == ()
+    (change,) = planned(event("pulumi:providers:aws", "a", {}, {}, "replace", forcing=("region",))).changes
+    assert (change.action, change.because) == (Action.REPLACE, ("region",))
+
+
+def test_resources_outside_a_component_are_of_the_whole_cluster():
+    (component,) = planned(event("pulumi-python:dynamic/lab:Host", "api-1", {"memory_bytes": 2**29})).components
+    assert (component.name, component.what) == ("", "whole cluster")
+    assert [change.what for change in component.changes] == ["host"]

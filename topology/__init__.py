@@ -1,0 +1,1 @@
+"""A cluster as a drawing, made of its spec alone: pure."""
