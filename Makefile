@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs lab lab-down check format-check types yaml ansible unit test bench soak golden format lock clean
+.PHONY: help setup programs lab lab-down check format-check types yaml ansible unit stacks test bench soak golden format lock clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -47,10 +47,14 @@ ansible:
 	$(BIN)/ansible-lint --offline --profile production -q
 
 unit:
-	$(PYTEST) -q -n auto -m "not lab" </dev/null
+	$(PYTEST) -q -n auto -m "not lab and not engine" </dev/null
+
+stacks: programs ## Whole stacks of every cloud under the real engine, against simulated clouds
+	$(PYTEST) -q -n auto --dist loadgroup -m engine </dev/null
 
 test: programs ## check, with the tests that run real programs, and the lab from nothing with every proof
 	@$(MAKE) check
+	@$(MAKE) stacks
 	$(PYTEST) -m lab tests/lab </dev/null
 
 bench: setup ## Measure a bring-up against the same cluster made by hand

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import getpass
 import sys
 
 from rich.text import Text
 
 from cli.exits import NotConfirmedError
 from cli.output import Steps, console, errors, print_json
+from cli.plan import counts, print_plan
 from cluster.spec import Cluster
+from cluster.vpn import secret_names
 from operations import build
 from operations.build import Built, Selection
+from operations.plan import Planner
+from operations.stack import UnknownSecretError, open_stack
+from stacks.automation import StackError
 
 
 def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> None:
@@ -46,11 +52,20 @@ def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> N
 def preview(cluster: Cluster, selection: Selection, *, diff: bool, as_json: bool) -> None:
     """Run `preview` and say what would change."""
     build.refuse(cluster, selection)
-    built = build.preview(cluster, Steps(build.PREVIEW_STEPS, quiet=as_json), selection)
+    planner = Planner()
+    try:
+        built = build.preview(cluster, Steps(build.PREVIEW_STEPS, quiet=as_json), selection, planner)
+    except StackError:
+        if not as_json:
+            print_plan(planner.plan())  # up to where the engine refused to go on
+        raise
     if as_json:
         print_json(built.to_json())
         return
-    console.print(f"{cluster.name}: {_changes(built)}; nothing was touched", markup=False)
+    assert built.plan is not None
+    print_plan(built.plan)
+    workers = f"; workers: {built.workers.changed} changed tasks" if built.workers and built.changed else ""
+    console.print(f"{cluster.name}: {counts(built.plan)}{workers}; nothing was touched", markup=False)
     if built.workers is None:
         console.print("workers: the cluster is not built yet, so there is nothing to compare them with")
         return
@@ -60,12 +75,12 @@ def preview(cluster: Cluster, selection: Selection, *, diff: bool, as_json: bool
             console.print(Text(built.workers.diffs.get(host, "").rstrip(), style="dim"))
 
 
-def destroy(cluster: Cluster, *, yes: bool, as_json: bool) -> None:
+def destroy(cluster: Cluster, *, with_data: bool, yes: bool, as_json: bool) -> None:
     """Ask for the cluster's name, then delete it."""
-    build.refuse(cluster)
+    build.refuse(cluster, declares=with_data)
     if not yes:
         _confirm_destroy(cluster, as_json=as_json)
-    summary = build.destroy(cluster, Steps(build.DESTROY_STEPS, quiet=as_json))
+    summary = build.destroy(cluster, Steps(build.DESTROY_STEPS, quiet=as_json), with_data=with_data)
     deleted = sum(summary.changes.values())
     if as_json:
         print_json({"changes": summary.changes})
@@ -73,6 +88,18 @@ def destroy(cluster: Cluster, *, yes: bool, as_json: bool) -> None:
         console.print(f"{cluster.name} is gone: {deleted} resources deleted", markup=False)
     else:
         console.print(f"{cluster.name} was not built from this checkout; nothing is left of it", markup=False)
+
+
+def secret(cluster: Cluster, name: str) -> None:
+    """Take a secret from standard input, unseen at a terminal, and keep it."""
+    known = secret_names(cluster.spec)
+    if name not in known:
+        raise UnknownSecretError(cluster.name, name, known)
+    value = getpass.getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.read().strip("\n")
+    if not value:
+        raise NotConfirmedError(f"no value for {name}; nothing was touched")
+    open_stack(cluster, lambda _: None).set_secret(name, value)
+    errors.print(f"{name} is kept for {cluster.name}, encrypted; `up` uses it", markup=False)
 
 
 def _confirm_up(cluster: Cluster) -> None:

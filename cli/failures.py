@@ -21,9 +21,10 @@ from inventories.matching import NothingMatches
 from inventories.run import RunFailed
 from lab.errors import ForeignLabError, LabError, PreflightError
 from operations.access import NotBuiltError
-from operations.build import WorkersError
+from operations.build import KeepsDataError, WorkersError
 from operations.etcd import EtcdError
-from operations.stack import UnsupportedCloudError
+from operations.readiness import NotReadyError
+from operations.stack import UnknownSecretError
 from operations.verify.proof import RepairError
 from operations.verify.run import UnknownProofError
 from operations.waiting import TimedOutError
@@ -36,7 +37,9 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (SpecError, "bad-spec", exits.BAD_INPUT),
     (NothingMatches, "nothing-matches", exits.BAD_INPUT),
     (UnknownProofError, "unknown-proof", exits.BAD_INPUT),
-    (UnsupportedCloudError, "unsupported-cloud", exits.BAD_INPUT),
+    (NotReadyError, "not-ready", exits.BAD_INPUT),
+    (KeepsDataError, "keeps-data", exits.BAD_INPUT),
+    (UnknownSecretError, "unknown-secret", exits.BAD_INPUT),
     (PassphraseError, "passphrase", exits.BAD_INPUT),
     (ForeignLabError, "foreign-lab", exits.LOCKED),
     (StackLockedError, "locked", exits.LOCKED),

@@ -16,7 +16,7 @@ from lab import plan
 
 def show(cluster: Cluster, *, as_json: bool) -> None:
     """Print the cluster's table of flows, by who is reached."""
-    found = table.flows(cluster, _source(cluster))
+    found = table.flows(cluster, source(cluster))
     if as_json:
         print_json({"cluster": cluster.name, "flows": [asdict(flow) for flow in found]})
         return
@@ -29,7 +29,7 @@ def show(cluster: Cluster, *, as_json: bool) -> None:
     console.print(f"{len(found)} flows; what is not among them is closed")
 
 
-def _source(cluster: Cluster) -> ArtefactSource:
+def source(cluster: Cluster) -> ArtefactSource:
     """A lab's hosts download from it; those of other clusters from the upstream sites."""
     return ArtefactSource(plan.MIRROR_URL, {}, plan.REGISTRY) if cluster.is_lab else table.UPSTREAM
 

@@ -12,7 +12,7 @@ from cli.output import Details, console, errors, print_json
 from cluster.spec import Cluster
 from operations import lab
 from operations.access import ROOT, NotBuiltError
-from operations.stack import access_to, has_stack, refuse_cloud
+from operations.stack import access_to, has_stack
 from operations.status import Status, read_status
 from operations.verify import run as proofs
 from operations.verify.proof import Proof, RepairError, Result
@@ -119,7 +119,6 @@ def _list(selected: tuple[Proof, ...], as_json: bool) -> None:
 
 
 def _built(cluster: Cluster) -> Cluster:
-    refuse_cloud(cluster)
     if not has_stack(cluster):
         raise NotBuiltError(f"{cluster.name} has not been built from this checkout; run: ./menagerie up {cluster.name}")
     return cluster

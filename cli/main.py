@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from cli import exits
+from cli import exits, policies, topology, validate
 from cli.options import AllowUnknownOpt, ClusterArg, JsonOpt, LimitOpt, TagsOpt, examples, words
 from cli.output import console, print_json, print_problems
 from cluster import schema as json_schema
@@ -120,6 +120,11 @@ def flows(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
     table.show(_one(cluster, allow_unknown=True), as_json=as_json)
 
 
+app.command(epilog=policies.EXAMPLES)(policies.policies)
+app.command(epilog=topology.EXAMPLES)(topology.topology)
+app.command(epilog=validate.EXAMPLES)(validate.validate)
+
+
 @app.command(
     epilog=examples(
         ("preview lab", "what would `up` do?"),
@@ -138,7 +143,9 @@ def preview(
 ) -> None:
     """Show what `up` would change, and change nothing.
 
-    The cloud side by Pulumi, the workers by Ansible in check mode.
+    The cloud side by Pulumi, by component: + new, ~ changed, ± replaced, - deleted,
+    in red what would be lost for good; then how many machines, disks and addresses
+    it all takes. The workers by Ansible in check mode.
     Exit 0 whether or not something would change.
     """
     from cli import build
@@ -182,17 +189,45 @@ def up(
     epilog=examples(
         ("destroy lab", "asks for the cluster's name first"),
         ("destroy lab --yes", "asks nothing, for scripts"),
+        ("destroy horus --with-data", "also disks, keys, backups"),
     )
 )
 def destroy(
     cluster: ClusterArg,
+    with_data: Annotated[
+        bool, typer.Option("--with-data", help="Also what is protected in a cloud: disks of etcd, keys, backups.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed in scripts and with --json.")] = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Delete the cluster with all its data. Asks for the cluster's name first."""
+    """Delete the cluster. Asks for the cluster's name first.
+
+    In a cloud, what keeps data is protected: without --with-data it is listed, and nothing is touched.
+    """
     from cli import build
 
-    build.destroy(_one(cluster), yes=yes, as_json=as_json)
+    build.destroy(_one(cluster), with_data=with_data, yes=yes, as_json=as_json)
+
+
+@app.command(
+    epilog=examples(
+        ("secret jaguar vpn-sjc1-a", "asks for it, unseen"),
+        ("secret jaguar vpn-sjc1-a < key", "takes it from a file or a pipe"),
+    )
+)
+def secret(
+    cluster: ClusterArg,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="As the spec names it: sites.<site>.vpn.routers.<r>.psk.")
+    ],
+) -> None:
+    """Keep a secret that a spec names, encrypted, in the stack's configuration.
+
+    With the ordinary Pulumi CLI: pulumi config set --secret NAME
+    """
+    from cli import build
+
+    build.secret(_one(cluster), name)
 
 
 @app.command(

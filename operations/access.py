@@ -6,6 +6,7 @@ import base64
 import hashlib
 import os
 import shutil
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -62,18 +63,30 @@ class Access:
             str(outputs.get("ssh_private_key", "")),
         )
 
+    @cached_property
+    def server(self) -> str:
+        """URL of the API: by name where this machine finds the name, else by the load balancer's first address.
+
+        A cluster's private DNS zone answers inside its region; the API's certificate covers both.
+        """
+        host, _, port = self.outputs.endpoint.rpartition(":")
+        try:
+            socket.getaddrinfo(host, port)
+        except OSError:
+            host = next(iter(self.outputs.balancers), host)
+        return f"https://{host}:{port}"
+
     def kubeconfig(self) -> dict[str, Any]:
         """A kubeconfig with everything inline."""
         name = self.outputs.cluster
         user = {"client-certificate-data": _base64(self.certificate), "client-key-data": _base64(self.key)}
-        server = f"https://{self.outputs.endpoint}"
         return {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [
                 {
                     "name": name,
-                    "cluster": {"server": server, "certificate-authority-data": _base64(self.outputs.ca_pem)},
+                    "cluster": {"server": self.server, "certificate-authority-data": _base64(self.outputs.ca_pem)},
                 }
             ],
             "users": [{"name": f"{name}-operator", "user": user}],
@@ -86,7 +99,7 @@ class Access:
         from kubernetes import client  # 40 MB of models, which would else be held beside the engine
 
         ca, certificate, key = (str(file.path) for file in self._files)
-        configuration = client.Configuration(host=f"https://{self.outputs.endpoint}")
+        configuration = client.Configuration(host=self.server)
         configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file = ca, certificate, key
         return client.ApiClient(configuration)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -16,15 +17,18 @@ from inventories.run import run
 from inventories.variables import declared, read_variables, roles
 from operations import lab
 from operations.access import ROOT, STATE, Access, NotBuiltError, forget_runtime
-from operations.stack import has_stack, open_stack, refuse_cloud
+from operations.plan import Plan, Planner
+from operations.readiness import refuse_unready
+from operations.stack import has_stack, open_stack
 from stacks.automation import StackError, StackLockedError, Summary
-from stacks.events import describe
+from stacks.events import begun, describe, told
 
 if TYPE_CHECKING:
     from operations.waiting import Report
 
-API_TIMEOUT_S = 180
-NODES_TIMEOUT_S = 180
+TIMEOUT_S = 180
+CLOUD_TIMEOUT_S = 900
+"""For each thing waited for: hosts of a cloud take minutes to start, and a lab's have no time to lose."""
 INVENTORIES = ROOT / "inventories"
 
 
@@ -38,6 +42,17 @@ class WorkersError(Exception):
         lines += [f"{f.host}: {f.role}: {f.task}: {f.message}" for f in report.failures]
         super().__init__(
             "\n  ".join(lines) + "\nRun the same command again when they are mended; it goes on from here."
+        )
+
+
+class KeepsDataError(Exception):
+    """A stack holds what is protected, and nobody said that it may go."""
+
+    def __init__(self, cluster: str, urns: list[str]) -> None:
+        names = "\n  ".join(sorted(urn.rpartition("::")[2] for urn in urns))
+        super().__init__(
+            f"{cluster} holds data that nothing brings back:\n  {names}\n"
+            f"nothing was touched; to delete it too: ./menagerie destroy {cluster} --with-data"
         )
 
 
@@ -83,6 +98,8 @@ class Built:
     stack: Summary
     workers: RunReport | None
     access: Access | None = field(repr=False)
+    plan: Plan | None = None
+    """Of the stack, where the run was a preview."""
 
     @property
     def changed(self) -> int:
@@ -94,12 +111,16 @@ class Built:
             "changed": self.changed,
             "stack": {"changes": self.stack.changes, "seconds": self.stack.seconds},
             "workers": self.workers.to_json() if self.workers else None,
+            **({"plan": self.plan.to_json()} if self.plan else {}),
         }
 
 
-def refuse(cluster: Cluster, selection: Selection = Selection()) -> None:
-    """Raise what can be known to stand in the way of `up`, `preview` and `destroy`, before anything starts."""
-    refuse_cloud(cluster)
+def refuse(cluster: Cluster, selection: Selection = Selection(), *, declares: bool = True) -> None:
+    """Raise what can be known to stand in the way of `up`, `preview` and `destroy`, before anything starts.
+
+    declares: whether the program will run, or resources only be deleted.
+    """
+    refuse_unready(cluster, os.environ, declares=declares)
     if selection.limit:
         limited(layout(cluster), selection.limit)
     check_tags(selection.tags, roles(ROOT))
@@ -125,9 +146,9 @@ def _bring_up_workers(cluster: Cluster, access: Access, steps: Steps, selection:
     from operations.tokens import join_token
     from operations.waiting import api_missing, nodes_missing, wait_until
 
-    api = access.api()
+    api, patience_s = access.api(), TIMEOUT_S if cluster.is_lab else CLOUD_TIMEOUT_S
     with steps.step(STEPS[2]):
-        wait_until(lambda: api_missing(api), API_TIMEOUT_S, steps.detail)
+        wait_until(lambda: api_missing(api), patience_s, steps.detail)
     with steps.step(STEPS[3]), join_token(api) as token:
         workers = _configure(cluster, access, token, steps, selection, check=False)
         if not workers.succeeded:
@@ -135,35 +156,44 @@ def _bring_up_workers(cluster: Cluster, access: Access, steps: Steps, selection:
     if STEPS[4] in selection.steps:
         with steps.step(STEPS[4]):
             expected = frozenset(limited(layout(cluster), selection.limit))
-            wait_until(lambda: nodes_missing(api, expected), NODES_TIMEOUT_S, steps.detail)
+            wait_until(lambda: nodes_missing(api, expected), patience_s, steps.detail)
     if STEPS[5] in selection.steps:
         with steps.step(STEPS[5]):
-            wait_until(lambda: not_well(cluster, access), NODES_TIMEOUT_S, steps.detail)
+            wait_until(lambda: not_well(cluster, access), patience_s, steps.detail)
     return workers
 
 
-def preview(cluster: Cluster, steps: Steps, selection: Selection = Selection()) -> Built:
-    """What `up` would change, with the differences of files on workers, where there are some to look at."""
+def preview(
+    cluster: Cluster, steps: Steps, selection: Selection = Selection(), planner: Planner | None = None
+) -> Built:
+    """What `up` would change, with the differences of files on workers, where there are some to look at.
+
+    planner: hears of the plan, also of one that the engine does not end.
+    """
+    planner = planner or Planner()
     with steps.step(PREVIEW_STEPS[0]):
         stack = open_stack(cluster, steps.detail)
-        summary = stack.preview(on_event=describe(steps.detail))
+        summary = stack.preview(on_event=told(describe(steps.detail), begun(planner.hear)))
     with steps.step(PREVIEW_STEPS[1]):
         try:
             access = Access.from_stack(cluster.name, stack.outputs())
         except NotBuiltError:
-            return Built(summary, None, None)
+            return Built(summary, None, None, planner.plan())
         workers = _configure(cluster, access, None, steps, selection, check=True)
     if not workers.succeeded:
         raise WorkersError(workers)
-    return Built(summary, workers, access)
+    return Built(summary, workers, access, planner.plan())
 
 
-def destroy(cluster: Cluster, steps: Steps) -> Summary:
-    """Delete every resource, then what this checkout keeps about the cluster."""
+def destroy(cluster: Cluster, steps: Steps, *, with_data: bool = False) -> Summary:
+    """Delete every resource, then what this checkout keeps about the cluster.
+
+    with_data: also disks, keys and buckets of a cloud, which are protected; KeepsDataError without.
+    """
     summary = Summary({}, 0.0)
     with steps.step(DESTROY_STEPS[0]):
         if has_stack(cluster):
-            summary = _destroy_stack(cluster, steps)
+            summary = _destroy_stack(cluster, steps, with_data=with_data)
     with steps.step(DESTROY_STEPS[1]):
         if cluster.is_lab:
             lab.clean(steps.detail)
@@ -172,10 +202,15 @@ def destroy(cluster: Cluster, steps: Steps) -> Summary:
     return summary
 
 
-def _destroy_stack(cluster: Cluster, steps: Steps) -> Summary:
+def _destroy_stack(cluster: Cluster, steps: Steps, *, with_data: bool) -> Summary:
     """A lab goes even when its state can't be read: the next step removes all that it is made of."""
     try:
-        return open_stack(cluster, steps.detail).destroy(on_event=describe(steps.detail))
+        stack = open_stack(cluster, steps.detail)
+        if protected := [] if cluster.is_lab else stack.protected():
+            if not with_data:
+                raise KeepsDataError(cluster.name, protected)
+            stack.let_go(on_event=describe(steps.detail))
+        return stack.destroy(on_event=describe(steps.detail))
     except StackLockedError:
         raise
     except StackError as error:
@@ -199,6 +234,8 @@ def _configure(
     cluster: Cluster, access: Access, token: str | None, steps: Steps, selection: Selection, *, check: bool
 ) -> RunReport:
     inventory = build(cluster, access.outputs, token, _variables(cluster))
+    if not inventory.hosts:
+        return RunReport({})
     with access.ssh_key_file() as key:
         report = run(
             inventory,

@@ -8,31 +8,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cluster import versions
+from cluster.fields import did_you_mean
 from cluster.spec import Cluster
-from operations.access import STATE, Access
+from operations.access import ROOT, STATE, Access
 from stacks.automation import ClusterStack
-from stacks.program import CLOUDS, declare
+from stacks.program import declare
 from tools.build import ensure
 
 
-class UnsupportedCloudError(Exception):
-    """The cluster's cloud has no stack."""
+class UnknownSecretError(Exception):
+    """The spec names no such secret."""
 
-
-def refuse_cloud(cluster: Cluster) -> None:
-    """UnsupportedCloudError for a cluster that no provider can build yet."""
-    cloud = cluster.spec.control_plane.cloud
-    if cloud not in CLOUDS:
-        built = ", ".join(sorted(CLOUDS))
-        raise UnsupportedCloudError(
-            f"{cluster.name} is for control_plane.cloud: {cloud.value}, which no provider builds yet; so far only "
-            f"`{built}` is built. `check` and `schema` work for every cloud"
-        )
+    def __init__(self, cluster: str, name: str, known: tuple[str, ...]) -> None:
+        there = f"there are: {', '.join(known)}" if known else "it names none"
+        super().__init__(f"the spec of {cluster} names no secret {name}{did_you_mean(name, known)}; {there}")
 
 
 def open_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
     """The stack of `cluster`; makes its record if there is none. `report` hears of a CLI being built."""
-    return ClusterStack(cluster, lambda: declare(cluster), pulumi_cli(report), STATE / cluster.name)
+    settings = None if cluster.is_lab else ROOT / f"Pulumi.{cluster.name}.yaml"
+    return ClusterStack(cluster, lambda: declare(cluster), pulumi_cli(report), STATE / cluster.name, settings)
 
 
 def has_stack(cluster: Cluster) -> bool:

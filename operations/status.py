@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from ipaddress import ip_address
 
 import urllib3
 from kubernetes import client
@@ -14,6 +15,7 @@ from kubernetes.client.exceptions import ApiException
 
 from cluster.outputs import ClusterOutputs
 from cluster.spec import Cluster
+from cluster.subnets import worker_ranges
 from control_plane import dns, manifests
 from etcd.apiserver import ready_checks
 from network.addresses import ROLES
@@ -67,7 +69,7 @@ def read_status(cluster: Cluster, access: Access) -> Status:
     ]
     with ThreadPoolExecutor(len(parts)) as pool:
         found = pool.map(lambda part: tuple(_guarded(*part)), parts)
-    return Status(cluster.name, f"https://{outputs.endpoint}", tuple(item for items in found for item in items))
+    return Status(cluster.name, access.server, tuple(item for items in found for item in items))
 
 
 def not_well(cluster: Cluster, access: Access) -> str:
@@ -154,15 +156,31 @@ def _verbose_checks(api: client.ApiClient) -> Iterable[tuple[str, bool]]:
 def _nodes(api: client.ApiClient, cluster: Cluster) -> Iterator[Item]:
     nodes = {n.metadata.name: n for n in client.CoreV1Api(api).list_node(_request_timeout=ANSWER_S).items}
     expected = {host.name: f"{pool}, rack {host.rack}" for pool, host in cluster.host_list()}
+    in_region = {name: _zone(node) for name, node in nodes.items() if name not in expected and _is_in(cluster, node)}
     for name in sorted(set(nodes) | set(expected)):
         node = nodes.get(name)
-        where = expected.get(name, "not in the spec")
+        where = expected.get(name) or in_region.get(name, "not in the spec")
         if node is None:
             yield Item("nodes", name, False, f"has not joined ({where})")
             continue
         state = "Ready" if is_ready(node) else "NotReady"
         version = node.status.node_info.kubelet_version
-        yield Item("nodes", name, is_ready(node) and name in expected, f"{state}, {version}, {where}")
+        known = name in expected or name in in_region
+        yield Item("nodes", name, is_ready(node) and known, f"{state}, {version}, {where}")
+    if least := sum(pool.min for pool in cluster.spec.pools.values() if pool.site is None):
+        found = len(in_region)
+        yield Item("nodes", "workers in the region", found >= least, f"{found}, of {least} at least")
+
+
+def _is_in(cluster: Cluster, node: client.V1Node) -> bool:
+    """Whether a node has its address where the region's workers have theirs; their names are the cloud's choice."""
+    ranges = worker_ranges(cluster.spec) if cluster.spec.cloud_workers and not cluster.is_lab else ()
+    own = [ip_address(each.address) for each in node.status.addresses or () if each.type == "InternalIP"]
+    return any(address in network for address in own for network in ranges)
+
+
+def _zone(node: client.V1Node) -> str:
+    return f"in the region, zone {(node.metadata.labels or {}).get('topology.kubernetes.io/zone', 'unknown')}"
 
 
 def _addons(api: client.ApiClient) -> Iterator[Item]:

@@ -17,7 +17,7 @@ from tools import lock, manifest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PURE = ("network", "etcd", "control_plane", "flows", "userdata")
+PURE = ("network", "etcd", "control_plane", "flows", "topology", "userdata", "workers", "policies")
 
 # Package -> the packages that it may import.
 PACKAGES: dict[str, set[str]] = {
@@ -27,24 +27,29 @@ PACKAGES: dict[str, set[str]] = {
     "etcd": {"cluster", "network"},
     "control_plane": {"cluster", "network", "etcd"},
     "flows": {"cluster", "network", "etcd", "control_plane"},
+    "topology": {"cluster", "network", "etcd", "control_plane", "flows"},
     "userdata": {"cluster"},
+    "workers": {"cluster", "network", "control_plane"},
     "simcloud": {"cluster"},
+    "policies": {"cluster"},
     "lab": {"cluster", "network", "tools"},
-    "inventories": {"cluster", "network", "etcd"},
-    "stacks": {"cluster", "network", "etcd", "control_plane", "flows", "userdata", "lab"},
+    "inventories": {"cluster", "network", "etcd", "workers"},
+    "stacks": {"cluster", "network", "etcd", "control_plane", "flows", "userdata", "workers", "lab", "policies"},
+    "validation": {"cluster", "policies", "simcloud", "stacks", "tools"},
 }
 PACKAGES["operations"] = set(PACKAGES)
 PACKAGES["cli"] = set(PACKAGES)
 PACKAGES["bench"] = set(PACKAGES) - {"cli"}
 
 # A package from outside -> the only ones of ours that may import it.
-GUARDED = {"pulumi": {"simcloud", "stacks"}, "ansible_runner": {"inventories"}}
+GUARDED = {"pulumi": {"bench", "simcloud", "stacks"}, "ansible_runner": {"inventories"}}
 
 # Programs that are copied to hosts: they have the host's Python and nothing else.
 ON_HOSTS = [
     *sorted((ROOT / "control_plane" / "host").glob("*.py")),
     ROOT / "userdata" / "boot.py",
     *sorted((ROOT / "stacks").glob("*/menagerie_secret.py")),
+    *sorted((ROOT / "roles" / "module_utils" / "menagerie_host").glob("*.py")),
 ]
 
 

@@ -47,7 +47,7 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Ca
     """
     from operations import build
 
-    def act(*_: object) -> object:
+    def act(*_: object, **__: object) -> object:
         raise AssertionError("the verb acted")
 
     for module in ("operations.stack", "operations.build"):

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.spec import Cluster
+from cluster.spec import Cloud, Cluster
 from inventories.report import Failure, HostReport, RunReport
 from lab.errors import ForeignLabError
-from operations import build
+from operations import build, readiness
 from operations.build import WorkersError
-from operations.stack import CLOUDS
 from stacks.automation import ClusterStack, PassphraseError, StackLockedError
 from tests.cli.conftest import Menagerie
 
@@ -112,20 +111,42 @@ def test_a_cluster_that_was_never_built_is_told_how_to_build_it(menagerie: Menag
     assert "lab has not been built from this checkout; run: ./menagerie up lab" in ran.err
 
 
-@pytest.mark.parametrize("verb", ("up", "preview", "destroy", "status", "verify"))
-def test_a_cloud_without_a_provider_is_refused_before_anything_starts(
-    menagerie: Menagerie, spec: Callable[..., Path], verb: str
+IN_AZURE = (
+    ("cloud: lab", "cloud: azure"),
+    ("region: local", "region: eastus2"),
+    ("nodes: 10.77.0.0/24", "nodes: 10.77.0.0/16"),
+    ("machine: lab-small", "machine: Standard_L8s_v3"),
+    ("disk: lab-folder", "disk: local-nvme"),
+)
+
+
+@pytest.mark.parametrize("verb", ("up", "preview", "destroy"))
+def test_a_cloud_without_credentials_says_all_that_is_missing_and_offers_validate(
+    menagerie: Menagerie, spec: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
-    azure = (("cloud: lab", "cloud: azure"), ("region: local", "region: eastus2"))
-    path = spec(*azure, ("machine: lab-small", "machine: Standard_L8s_v3"), ("disk: lab-folder", "disk: local-nvme"))
-    ran = menagerie(verb, str(path), "--json", *(["--yes"] if verb in ("up", "destroy") else []))
-    assert (ran.code, ran.json["error"]["code"]) == (2, "unsupported-cloud")
-    assert "azure, which no provider builds yet; so far only `lab` is built" in ran.err
+    monkeypatch.setattr(readiness, "missing", lambda *_: ["no subscription: set ARM_SUBSCRIPTION_ID"])
+    ran = menagerie(verb, str(spec(*IN_AZURE)), "--json", *(["--yes"] if verb in ("up", "destroy") else []))
+    assert (ran.code, ran.json["error"]["code"]) == (2, "not-ready")
+    assert "set ARM_SUBSCRIPTION_ID" in ran.err
+    assert "kube-apiserver: <sha256>" in ran.err or verb == "destroy"
+    assert "./menagerie validate lab" in ran.err
 
 
-def test_every_cloud_that_is_not_refused_has_a_folder_of_stacks() -> None:
+def test_every_cloud_has_a_folder_of_stacks() -> None:
     folders = {path.parent.name for path in (Path(build.ROOT) / "stacks").glob("*/provider.py")}
-    assert folders == {cloud.value for cloud in CLOUDS}
+    assert folders == {cloud.value for cloud in Cloud}
+
+
+@pytest.mark.parametrize(
+    ("cluster", "name", "says"),
+    [("lab", "vpn-sjc1-a", "the spec of lab names no secret vpn-sjc1-a; it names none")],
+)
+def test_a_secret_that_the_spec_does_not_name_is_refused(
+    menagerie: Menagerie, cluster: str, name: str, says: str
+) -> None:
+    ran = menagerie("secret", cluster, name)
+    assert ran.code == 2
+    assert says in ran.err
 
 
 def _cloud_cluster(cluster: Cluster) -> Cluster:

@@ -44,6 +44,10 @@ class FakeAccess:
     etcd_certificate: str = "certificate"
     etcd_key: str = "key"
 
+    @property
+    def server(self) -> str:
+        return f"https://{self.outputs.endpoint}"
+
     def api(self) -> client.ApiClient:
         return client.ApiClient(client.Configuration(host=self.url))
 

@@ -12,7 +12,7 @@ from cluster.load import load_cluster
 from inventories.matching import NothingMatches
 from inventories.report import Failure, HostReport, RunReport
 from operations import build
-from operations.build import Selection, WorkersError
+from operations.build import KeepsDataError, Selection, WorkersError
 from stacks.automation import StackError, StackLockedError, Summary
 
 ROOT = Path(__file__).parents[2]
@@ -97,3 +97,33 @@ def test_a_lab_on_which_another_run_works_is_left_alone(lab, stack, monkeypatch)
     with pytest.raises(StackLockedError):
         build.destroy(lab, Quiet())
     assert cleaned == []
+
+
+@pytest.fixture
+def in_azure(request):
+    place = {"cloud": "azure", "region": "eastus2"}
+    return request.getfixturevalue("build")({"control_plane": place, "network": {"nodes": "10.77.0.0/16"}})
+
+
+@pytest.fixture
+def did(stack) -> list[str]:
+    """What is done to the stack of a cluster with one protected disk, in order."""
+    done: list[str] = []
+
+    def act(name, result):
+        return lambda **_: done.append(name) or result
+
+    stack.protected = lambda: ["urn:pulumi:lab::menagerie::azure-native:compute:Disk::etcd-main-1"]
+    stack.let_go, stack.destroy = act("let go", None), act("destroy", Summary({"delete": 1}, 0.0))
+    return done
+
+
+def test_data_in_a_cloud_is_kept_until_somebody_says_that_it_may_go(in_azure, did):
+    with pytest.raises(KeepsDataError, match=r"(?s)etcd-main-1.*nothing was touched.*destroy lab --with-data"):
+        build.destroy(in_azure, Quiet())
+    assert did == []
+
+
+def test_with_data_the_protection_goes_first(in_azure, did):
+    assert build.destroy(in_azure, Quiet(), with_data=True).changes == {"delete": 1}
+    assert did == ["let go", "destroy"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -202,3 +203,29 @@ def test_the_json_of_a_status_holds_every_item() -> None:
     assert Status("lab", "https://x", (item,)).to_json()["items"] == [
         {"group": "nodes", "name": "a", "ok": True, "detail": "Ready"}
     ]
+
+
+def in_region(name: str, address: str) -> dict[str, Any]:
+    made = node(name)
+    made["metadata"]["labels"] = {"topology.kubernetes.io/zone": "2"}
+    made["status"]["addresses"] = [{"type": "InternalIP", "address": address}]
+    return made
+
+
+def test_workers_in_the_region_are_known_by_their_address_and_counted(
+    build: Callable[..., Cluster], server: FakeServer, access: FakeAccess
+) -> None:
+    """The cloud names them, so no spec lists them."""
+    cluster = build(
+        {
+            "control_plane": {"cloud": "azure", "region": "eastus2"},
+            "network": {"nodes": "10.77.0.0/16"},
+            "pools": {"cpu": {"machine": "Standard_D16ds_v5", "min": 2, "max": 4}},
+        }
+    )
+    listed = server.answers["/api/v1/nodes"]["items"]
+    server.answers["/api/v1/nodes"] = {"items": [*listed, in_region("cpu-7", "10.77.128.9")]}
+    assert wrong(cluster, access) == {"workers in the region": "1, of 2 at least"}
+    strangers = [in_region("cpu-8", "10.77.200.9"), in_region("stranger", "10.77.0.70")]
+    server.answers["/api/v1/nodes"] = {"items": [*listed, in_region("cpu-7", "10.77.128.9"), *strangers]}
+    assert wrong(cluster, access) == {"stranger": "Ready, v1, not in the spec"}

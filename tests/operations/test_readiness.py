@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from cluster.sources import published, without_checksum
+from cluster.spec import Cluster
+from operations import readiness
+from operations.readiness import NotReadyError, refuse_unready
+
+AZURE = {"control_plane": {"cloud": "azure", "region": "eastus2"}, "network": {"nodes": "10.77.0.0/16"}}
+
+
+@pytest.fixture
+def credentials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the cloud's module says is missing."""
+    lacking: list[str] = []
+    monkeypatch.setattr(readiness, "missing", lambda *_: lacking)
+    return lacking
+
+
+def complete(build: Callable[..., Cluster]) -> Cluster:
+    sums = {each.source: "0" * 64 for each in without_checksum(build(AZURE).spec)}
+    return build({**AZURE, "artefacts": {"sha256": sums}})
+
+
+def test_a_lab_needs_neither_credentials_nor_checksums(lab: Cluster) -> None:
+    refuse_unready(lab, {})
+
+
+def test_all_that_is_missing_is_told_at_once_with_what_works_without(
+    build: Callable[..., Cluster], credentials: list[str]
+) -> None:
+    credentials.append("no subscription: set ARM_SUBSCRIPTION_ID")
+    with pytest.raises(NotReadyError) as refused:
+        refuse_unready(build(AZURE), {})
+    text = str(refused.value)
+    assert "set ARM_SUBSCRIPTION_ID" in text
+    assert "dl.k8s.io/release/v1.36.4/bin/linux/amd64/kube-apiserver: <sha256>" in text
+    assert text.endswith("./menagerie validate lab")
+
+
+def test_a_deletion_needs_no_checksums(build: Callable[..., Cluster], credentials: list[str]) -> None:
+    refuse_unready(build(AZURE), {}, declares=False)
+
+
+def test_a_spec_with_the_checksums_that_nobody_publishes_is_ready(
+    build: Callable[..., Cluster], credentials: list[str]
+) -> None:
+    refuse_unready(complete(build), {})
+
+
+def test_published_checksums_are_of_files_that_hosts_download(build: Callable[..., Cluster]) -> None:
+    wanted = {each.source for each in without_checksum(build(AZURE).spec)} | set(published())
+    assert "kubelet" in str(sorted(published()))
+    assert all(len(digest) == 64 for digest in published().values())
+    assert len(wanted) == 13
