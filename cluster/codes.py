@@ -60,7 +60,7 @@ MEANING: dict[str, str] = {
     "ETC-006": "One zone holds so many members that its loss stops the cluster.",
     "ETC-007": "election_timeout is under five heartbeats, or over 50 s. etcd refuses to start.",
     "ETC-008": "The disk is a network disk whose writes take milliseconds, isn't one that the cloud has, or is a local "
-    "one where the machine has none. For events, or in development, a slow one only warns.",
+    "one where the machine has none, or one for two etcds. For events, or in development, a slow one only warns.",
     "ETC-009": "Backups are kept for less time than lies between two, or are taken without a break.",
     "CLD-001": "A region or a zone that the cloud doesn't have. Clouds' entries are those of cluster/catalogue/, with "
     "sources and dates; for what is newer, --allow-unknown turns this error into a warning.",

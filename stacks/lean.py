@@ -6,9 +6,10 @@ Most CPU that Pulumi 3.259 and its SDKs spend on a resource goes to what this to
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,19 @@ from pulumi.runtime.proto import engine_pb2
 
 _ALLOCATIONS = 100_000
 _VERSION = re.compile(r"azure-native:\w+/v\d{8}(preview)?:")
+
+
+def program(declare: Callable[[], None]) -> Callable[[], Awaitable[None]]:
+    """The program of a stack for the Automation API; to be run within `few_collections`."""
+
+    async def run() -> None:
+        without_debug_messages()
+        declare()
+        # If the program ends before the runtime has begun to register what it declared, the runtime waits for the
+        # first of all attributes of all resources, and then over again for each (`wait_for_rpcs`).
+        await asyncio.sleep(0)
+
+    return run
 
 
 def without_former_types() -> None:

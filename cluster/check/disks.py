@@ -43,6 +43,18 @@ def disk(subject: Subject) -> Iterator[Finding]:
             yield from _without_local_disk("main" if on_main else role, main if on_main else etcd, where, facts, cloud)
 
 
+def local_disks(subject: Subject) -> Iterator[Finding]:
+    """Two etcds on one host each need a disk of their own, or one would wait for the other's writes."""
+    main, events, facts = subject.spec.etcd.main, subject.spec.etcd.events, of_cloud(subject)
+    if facts is None or events.hosts is not EtcdHosts.MAIN or not main.disk == events.disk == _LOCAL:
+        return
+    found = facts.machine_types.get(main.machine)
+    if found and found.type and found.type.nvme and found.type.nvme.disks < 2:
+        message = f"etcd.main and etcd.events want a local NVMe disk each, and {main.machine} has one"
+        hint = "write a machine with two, another disk for events, or leave hosts out"
+        yield Finding(("etcd", "events", "disk"), message, hint, also=(("etcd", "main", "machine"),))
+
+
 def _slow(role: str, etcd: EtcdCluster, facts: Catalogue, subject: Subject) -> Finding:
     cloud = subject.spec.control_plane.cloud
     machine, network = ADVICE[cloud]

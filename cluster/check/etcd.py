@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from cluster.check.disks import disk
+from cluster.check.disks import disk, local_disks
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
 from cluster.layout import member_zones
@@ -199,5 +199,6 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("ETC-006", zones_survive),
     ("ETC-007", election_timeout),
     ("ETC-008", disk),
+    ("ETC-008", local_disks),
     ("ETC-009", backup_kept),
 )

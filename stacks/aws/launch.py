@@ -97,4 +97,5 @@ def template(
 
 def _details(image: pulumi.Output[str], opts: pulumi.InvokeOutputOptions) -> pulumi.Output[aws.ec2.GetAmiResult]:
     filters = image.apply(lambda id_: [aws.ec2.GetAmiFilterArgs(name="image-id", values=[id_])])
-    return aws.ec2.get_ami_output(filters=filters, opts=opts)
+    found: pulumi.Output[aws.ec2.GetAmiResult] = aws.ec2.get_ami_output(filters=filters, opts=opts)
+    return found

@@ -124,7 +124,8 @@ class Workers(pulumi.ComponentResource):
             tags=tags(self._cluster, "pool", name),
             opts=self._own,
         )
-        return made.name
+        group_name: pulumi.Output[str] = made.name
+        return group_name
 
 
 def _bought(pool: Pool) -> dict[str, Any]:

@@ -126,5 +126,5 @@ def hosts_with_backups(cluster: Cluster, plan: AddressPlan) -> tuple[str, ...]:
 def _removed(**condition: object) -> gcp.storage.BucketLifecycleRuleArgs:
     return gcp.storage.BucketLifecycleRuleArgs(
         action=gcp.storage.BucketLifecycleRuleActionArgs(type="Delete"),
-        condition=gcp.storage.BucketLifecycleRuleConditionArgs(**condition),  # type: ignore[arg-type]
+        condition=gcp.storage.BucketLifecycleRuleConditionArgs(**condition),
     )

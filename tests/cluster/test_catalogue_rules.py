@@ -118,7 +118,8 @@ def test_a_machine_of_which_only_the_name_is_known_is_taken(problems: Problems) 
 
 def test_the_machine_of_an_etcd_that_runs_on_the_hosts_of_the_other_is_not_asked(problems: Problems) -> None:
     """It would have been refused for its name, and for having no local disk."""
-    found = problems(etcd={"events": {"hosts": "main", "machine": "Standard_D15_v9"}})
+    two_disks = {"machine": "Standard_L16s_v3"}
+    found = problems(etcd={"main": two_disks, "events": {"hosts": "main", "machine": "Standard_D15_v9"}})
     assert said(found) == said(found, "ETC-008") == []
     found = problems(etcd={"main": {"machine": "Standard_D16ds_v5"}, "events": {"hosts": "main"}})
     assert said(found, "ETC-008") == [
