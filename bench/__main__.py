@@ -1,4 +1,4 @@
-"""``python -m bench``: measure bring-ups of the lab, with the toolkit and by hand, in turns.
+"""``python -m bench``: measure bring-ups of the lab, with the toolkit and by hand, in turns; and what plans cost.
 
 Brings the cluster `lab` up and down several times on this machine, and leaves nothing of it.
 """
@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from bench import bare, machine, toolkit
+from bench import bare, machine, planning, toolkit
 from bench.figures import Figure, ratios, table
 from bench.group import CommandError
 from cluster.load import find_cluster, load_cluster
@@ -42,7 +42,7 @@ def main(
     _say(f"{here}; load {load_before:.1f}")
     if load_before > BUSY_LOAD * here.cores:
         _say("other work runs on this machine: the times below are longer than the toolkit's own")
-    figures = _measure(cluster, rounds)
+    figures = [*_measure(cluster, rounds), *planning.measure(planning.ROUNDS, _say)]
     loads = {"before": load_before, "after": machine.load()}
     if as_json:
         document = {

@@ -54,7 +54,9 @@ def _list(as_json: bool) -> None:
 
 @app.command()
 def main(
-    programs: Annotated[list[str] | None, typer.Argument(help="Programs to build; all when none is named.")] = None,
+    programs: Annotated[
+        list[str] | None, typer.Argument(help="Programs to build; those of the lab when none is named.")
+    ] = None,
     listing: Annotated[bool, typer.Option("--list", help="Say what there is, build nothing.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print program -> path as JSON.")] = False,
 ) -> None:
@@ -62,7 +64,9 @@ def main(
     if listing:
         _list(as_json)
         return
-    names = programs or [program for module in manifest.modules().values() for program in module.programs]
+    names = programs or [
+        program for module in manifest.modules().values() if module.unasked for program in module.programs
+    ]
     try:
         paths = build.ensure(names, Display())
     except (LookupError, build.BuildError, golang.GoMissing) as error:

@@ -28,6 +28,7 @@ class Module:
     debian: tuple[str, ...] = ()
     cgo: bool = False
     static: bool = False
+    unasked: bool = True
 
     @property
     def folder(self) -> Path:
