@@ -22,6 +22,7 @@ from pulumi import automation as auto
 from pulumi.automation.events import EngineEvent
 
 from cluster.spec import Cluster
+from stacks import lean
 from stacks.protection import RELEASE
 from stacks.turns import BusyError, stale_locks, turn
 
@@ -97,7 +98,9 @@ class ClusterStack:
             env_vars=self._environment,
         )
         self._stack = self._guarded(
-            lambda: auto.create_or_select_stack(cluster.name, project_name=PROJECT, program=program, opts=options)
+            lambda: auto.create_or_select_stack(
+                cluster.name, project_name=PROJECT, program=lean.program(program), opts=options
+            )
         )
 
     def up(self, on_event: OnEvent | None = None) -> tuple[Summary, dict[str, object]]:
@@ -193,7 +196,8 @@ class ClusterStack:
 
     def _guarded(self, run: Callable[[], _T]) -> _T:
         try:
-            return run()
+            with lean.few_collections():
+                return run()
         except auto.ConcurrentUpdateError as error:
             raise StackLockedError(f"{self._cluster.name} is locked by another run: {_last_line(error)}") from None
         except auto.CommandError as error:
@@ -208,12 +212,14 @@ def _made(folder: Path) -> Path:
 def _environment(state_dir: Path, *, is_lab: bool) -> dict[str, str]:
     paths = [str(_PLUGINS), os.environ.get("PATH", "")]
     python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    home = _made(state_dir / "pulumi-home")
+    lean.without_log_files(home)
     environment = {
         "PATH": os.pathsep.join(filter(None, paths)),
         "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
         "MENAGERIE_PYTHON": sys.executable,
         "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "PULUMI_HOME": str(_made(state_dir / "pulumi-home")),
+        "PULUMI_HOME": str(home),
     }
     if is_lab or "PULUMI_DEBUG_PROVIDERS" in os.environ:
         # All plugins are here. A cloud's own provider is fetched by the engine the first time.

@@ -86,7 +86,7 @@ class _Quiet:
 def few_collections() -> Iterator[None]:
     """Look for garbage cycles seldom while the engine runs.
 
-    Each attribute of each resource is a task with five futures until the engine has answered. None of it is garbage,
+    Each attribute of each resource is a task over four futures until the engine has answered. None of it is garbage,
     and CPython by default looks through all of it time and again.
     """
     before = gc.get_threshold()
