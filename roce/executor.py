@@ -1,0 +1,116 @@
+"""Running programs on hosts: the edge of a test. `Ssh` is the real one; tests have others."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, Self
+
+from cluster.spec import Cluster
+
+UNREACHABLE = 255
+"""ssh(1): its own failure, not the program's."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """code: the program's exit code. text: all that it said, errors too."""
+
+    code: int
+    text: str
+
+
+class Running(Protocol):
+    """A program that runs."""
+
+    def wait(self, timeout_s: float) -> Done:
+        """Its end; code 124 where it does not end in time, as timeout(1) has it."""
+
+    def stop(self) -> None:
+        """Let go of it. What runs on the host ends by its own timeout."""
+
+
+class Executor(Protocol):
+    """Starts programs on hosts, by the hosts' names."""
+
+    def start(self, host: str, words: Sequence[str]) -> Running: ...
+
+
+class _Process:
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+
+    def wait(self, timeout_s: float) -> Done:
+        try:
+            output, _ = self._process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            self.stop()
+            return Done(124, f"no end after {timeout_s:.0f} s")
+        return Done(self._process.returncode, output.decode(errors="replace"))
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+
+
+class Ssh:
+    """Over the operator's own ssh, as the spec says for each site: one connection a host, kept for the length of a block.
+
+    Keys of hosts must be known already, as for a run of Ansible.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._logins = dict(_logins(cluster))
+        # Short: a socket's whole path may have 107 bytes.
+        self._folder = tempfile.TemporaryDirectory(prefix="menagerie-roce-")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for control in Path(self._folder.name).iterdir():
+            command = ["ssh", "-O", "exit", "-o", f"ControlPath={control}", "any"]
+            subprocess.run(command, check=False, capture_output=True)
+        self._folder.cleanup()
+
+    def start(self, host: str, words: Sequence[str]) -> Running:
+        return _Process(self.command(host, words))
+
+    def command(self, host: str, words: Sequence[str]) -> tuple[str, ...]:
+        """The command line on this machine."""
+        login = self._logins[host]
+        options = {
+            "BatchMode": "yes",
+            "StrictHostKeyChecking": "yes",
+            "ConnectTimeout": "10",
+            "ServerAliveInterval": "15",
+            "ControlMaster": "auto",
+            "ControlPersist": "60",
+            "ControlPath": f"{self._folder.name}/%C",
+            **({"IdentityFile": login["key"]} if login["key"] else {}),
+        }
+        become = () if login["user"] == "root" else ("sudo", "-n")
+        given = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
+        remote = shlex.join((*become, *words))
+        return ("ssh", *given, "-p", login["port"], "-l", login["user"], login["address"], "--", remote)
+
+
+def _logins(cluster: Cluster) -> Mapping[str, dict[str, str]]:
+    found = {}
+    for pool, host in cluster.host_list():
+        ssh = cluster.spec.sites[cluster.spec.pools[pool].site or ""].ssh
+        found[host.name] = {
+            "address": str(host.address),
+            "user": ssh.user,
+            "port": str(ssh.port),
+            "key": ssh.private_key or "",
+        }
+    return found

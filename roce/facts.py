@@ -1,0 +1,173 @@
+"""What switches really have, as an operator writes it down or exports it, beside what the hosts have: ROC-002, ROC-003.
+
+switches:
+  leaf-1:
+    trust: dscp
+    pfc: [3]
+    dscp_to_priority: {26: 3, 48: 6}
+    ecn: [3]
+    strict: [6]
+    mtu: 9216
+    ports:
+      "17": {mtu: 1500}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from cluster.document import Document, Where, read
+from cluster.model import Model
+from cluster.problems import Problem, SpecError, in_order
+from cluster.roce import Priority, Roce, mtu_over
+from cluster.validate import validate
+
+_OPTIONAL = Field(default=None, strict=False)
+
+
+class Trust(StrEnum):
+    """What a packet's priority is taken from."""
+
+    DSCP = "dscp"
+    PCP = "pcp"
+    BOTH = "both"
+    NONE = "none"
+
+
+class Port(Model):
+    """A port that differs from the rest of its switch. What is left out is as there."""
+
+    mtu: int | None = None
+    """Bytes."""
+    trust: Trust | None = _OPTIONAL
+    """What an arriving packet's priority is taken from."""
+    pfc: tuple[Priority, ...] | None = _OPTIONAL
+    """Priorities that are lossless."""
+    global_pause: bool | None = None
+    """Whether the port sends or heeds pause frames for all priorities."""
+
+
+class Switch(Port):
+    """A switch of the fabric. What is left out isn't compared."""
+
+    site: str | None = None
+    """The site that it stands at, where several have a fabric."""
+    dscp_to_priority: dict[str, Priority] | None = None
+    """Mark -> priority."""
+    ecn: tuple[Priority, ...] | None = _OPTIONAL
+    """Priorities, or traffic classes, whose queues are marked before they are full."""
+    strict: tuple[Priority, ...] | None = _OPTIONAL
+    """Priorities that are served before all others."""
+    lossless_most: int | None = None
+    """How many lossless priorities its buffers are enough for."""
+    ports: dict[str, Port] = Field(default={})
+    """Ports that differ: name -> port."""
+
+
+class Switches(Model):
+    """A file of switch facts."""
+
+    switches: dict[str, Switch]
+
+
+def load(path: Path) -> tuple[Switches, Document]:
+    """The facts of a file. Raises SpecError with everything wrong with it."""
+    document = read(path, str(path))
+    if document.data is None:
+        raise SpecError(document.problems or [Problem("CFG-012", "the file is empty", "add switches", str(path))])
+    _as_text(document.data)
+    found = validate(Switches, document)
+    if found.problems or document.problems or found.value is None:
+        raise SpecError([*document.problems, *found.problems])
+    return found.value, document
+
+
+def _as_text(data: Any) -> None:
+    """Marks and ports are numbers to who writes them, and keys to who reads them."""
+    switches = data.get("switches") if isinstance(data, dict) else None
+    for switch in switches.values() if isinstance(switches, dict) else ():
+        for key in ("dscp_to_priority", "ports") if isinstance(switch, dict) else ():
+            if isinstance(switch.get(key), dict):
+                switch[key] = {str(name): value for name, value in switch[key].items()}
+
+
+def compare(roce: Roce, facts: Switches, document: Document, site: str | None = None) -> list[Problem]:
+    """Every difference between the hosts' numbers and the switches of a site, or all switches with `site` None."""
+    found: list[Problem] = []
+    for name, switch in facts.switches.items():
+        if site is None or switch.site in (None, site):
+            found += _compare(roce, name, switch, document)
+    return in_order(found)
+
+
+def _compare(roce: Roce, name: str, switch: Switch, document: Document) -> Iterator[Problem]:
+    where: Where = ("switches", name)
+    yield from _port(roce, f"switch {name}", name, switch, where, document)
+    for port, own in switch.ports.items():
+        yield from _port(
+            roce, f"switch {name} port {port}", f"{name} port {port}", own, (*where, "ports", port), document
+        )
+    for mark, priority, what in (
+        (roce.dscp, roce.priority, "RDMA"),
+        (roce.cnp_dscp, roce.cnp_priority, "congestion notifications"),
+    ):
+        if switch.dscp_to_priority is None:
+            break
+        got = switch.dscp_to_priority.get(str(mark))
+        if got != priority:
+            message = (
+                f"DSCP {mark} ({what}) is priority {priority} on hosts and {_shown(got)} on {name}; they must be equal"
+            )
+            hint = f"map DSCP {mark} to priority {priority} on {name}"
+            yield document.problem("ROC-003", (*where, "dscp_to_priority"), message, hint)
+    if switch.ecn is not None and roce.priority not in switch.ecn:
+        message = f"ECN is on for priority {_shown(switch.ecn)} on {name}, not for RDMA's {roce.priority}; nothing slows senders"
+        yield document.problem("ROC-003", (*where, "ecn"), message, f"mark packets in queue {roce.priority} of {name}")
+    if switch.strict is not None and roce.cnp_priority not in switch.strict:
+        message = f"congestion notifications have priority {roce.cnp_priority}, which {name} doesn't serve first"
+        yield document.problem("ROC-003", (*where, "strict"), message, f"make queue {roce.cnp_priority} strict")
+    if switch.lossless_most is not None and len(switch.pfc or ()) > switch.lossless_most:
+        more = (
+            "more than one lossless priority"
+            if switch.lossless_most == 1
+            else f"{len(switch.pfc or ())} lossless priorities"
+        )
+        message = f"pfc on {more} isn't supported by {name} (buffer)"
+        yield document.problem("ROC-003", (*where, "pfc"), message, f"leave PFC on for {_shown(roce.pfc)} alone")
+
+
+def _port(roce: Roce, long: str, short: str, port: Port, where: Where, document: Document) -> Iterator[Problem]:
+    """What a switch has as a whole, and a port that differs by itself."""
+    if port.mtu is not None and port.mtu < roce.least_link_mtu:
+        message = (
+            f"roce.mtu {roce.mtu} needs link MTU {roce.least_link_mtu} or more on every hop; {long} has {port.mtu} "
+            f"(RDMA would drop to {mtu_over(port.mtu)})"
+        )
+        yield document.problem("ROC-002", (*where, "mtu"), message, f"set MTU {roce.link_mtu} there")
+    elif port.mtu is not None and port.mtu < roce.link_mtu:
+        message = (
+            f"hosts may send {roce.link_mtu} bytes (roce.link_mtu), and {long} takes {port.mtu}; it drops the rest"
+        )
+        yield document.problem("ROC-002", (*where, "mtu"), message, f"set MTU {roce.link_mtu} there")
+    if port.trust not in (None, Trust.DSCP, Trust.BOTH):
+        message = f"trust is dscp on hosts and {port.trust} on {short}; RDMA's mark would mean nothing there"
+        yield document.problem("ROC-003", (*where, "trust"), message, "trust DSCP (L3) there")
+    if port.pfc is not None and set(port.pfc) != set(roce.pfc):
+        message = f"PFC priority is {_shown(roce.pfc)} on hosts and {_shown(port.pfc)} on {short}; they must be equal"
+        yield document.problem("ROC-003", (*where, "pfc"), message, f"set PFC for priority {_shown(roce.pfc)} there")
+    if port.global_pause:
+        message = (
+            f"global pause is off on hosts and on at {short}; it stops all priorities, and PFC doesn't work beside it"
+        )
+        yield document.problem("ROC-003", (*where, "global_pause"), message, "turn flow control (802.3x) off there")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) if value else "none"
+    return "none" if value is None else str(value)

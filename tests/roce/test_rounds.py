@@ -1,0 +1,56 @@
+"""Every pair once, nobody twice at a time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roce.rounds import count, rounds, seconds
+
+NUMBERS = st.integers(0, 60)
+
+
+@given(NUMBERS)
+def test_every_pair_is_measured_exactly_once(hosts: int) -> None:
+    pairs = [frozenset(pair) for each in rounds(range(hosts)) for pair in each]
+    assert Counter(pairs) == Counter(map(frozenset, combinations(range(hosts), 2)))
+
+
+@given(NUMBERS)
+def test_nobody_is_in_two_pairs_of_a_round(hosts: int) -> None:
+    for each in rounds(range(hosts)):
+        busy = [host for pair in each for host in pair]
+        assert len(busy) == len(set(busy))
+
+
+@given(NUMBERS)
+def test_there_are_as_few_rounds_as_can_be_and_an_odd_number_has_one_bye_each(hosts: int) -> None:
+    made = list(rounds(range(hosts)))
+    assert len(made) == count(hosts) == (0 if hosts < 2 else hosts - 1 if hosts % 2 == 0 else hosts)
+    assert all(len(each) == hosts // 2 for each in made)
+    if hosts % 2 and hosts > 1:
+        resting = [({*range(hosts)} - {host for pair in each for host in pair}).pop() for each in made]
+        assert sorted(resting) == list(range(hosts))
+
+
+@given(NUMBERS)
+def test_everybody_sends_as_often_as_it_receives_but_for_one(hosts: int) -> None:
+    sent, received = Counter[int](), Counter[int]()
+    for each in rounds(range(hosts)):
+        sent.update(sender for sender, _ in each)
+        received.update(receiver for _, receiver in each)
+    assert all(abs(sent[host] - received[host]) <= 1 for host in range(hosts))
+
+
+def test_2500_hosts_take_2499_rounds_of_1250_pairs() -> None:
+    made = list(rounds([f"gpu-{number:04}" for number in range(2500)]))
+    assert (len(made), {len(each) for each in made}) == (2499, {1250})
+
+
+def test_fewer_pairs_at_a_time_take_more_time() -> None:
+    assert seconds(8, 10, 64) == 7 * 10
+    assert seconds(8, 10, 2) == 7 * 2 * 10
+    assert seconds(1, 10, 64) == 0
