@@ -1,0 +1,77 @@
+"""Loop devices over files of a temporary folder, under names as udev would give disks."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = ROOT / "roles" / "storage_host" / "files" / "menagerie_disks.py"
+MIB = 1 << 20
+SIZE = 64 * MIB
+RULE = {"by_id": "nvme-MODEL_*", "count": 1, "min_size": SIZE, "max_size": None, "rotational": True}
+"""The kernel calls a loop device rotational where the disk under its file is."""
+
+
+def load() -> ModuleType:
+    """The program as a module."""
+    spec = importlib.util.spec_from_file_location("menagerie_disks", PROGRAM)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["menagerie_disks"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+class Loops:
+    """What a test makes of loop devices; `add` gives the path of the device."""
+
+    def __init__(self, folder: Path, ends: ExitStack) -> None:
+        self.by_id, self._folder, self._ends = folder / "by-id", folder, ends
+        self.by_id.mkdir()
+        self.paths: dict[str, str] = {}
+
+    def add(self, name: str, content: bytes = b"", at: int = 0, size: int = SIZE) -> str:
+        """A loop device whose file holds `content` at `at` (from the end where negative) and else zeros."""
+        file = self._folder / f"{name}.img"
+        with file.open("wb") as handle:
+            handle.truncate(size)
+            handle.seek(at if at >= 0 else size + at)
+            handle.write(content)
+        device = subprocess.run(["losetup", "--find", "--show", file], capture_output=True, text=True, check=True)
+        path = device.stdout.strip()
+        self._ends.callback(subprocess.run, ["losetup", "--detach", path], check=True)
+        (self.by_id / f"nvme-MODEL_{name}").symlink_to(path)
+        self.paths[name] = path
+        return path
+
+    def rule(self, **changes: Any) -> dict[str, Any]:
+        """A rule that means these devices, as rotational as this machine's loop devices are."""
+        name = os.path.basename(next(iter(self.paths.values())))
+        turns = Path(f"/sys/block/{name}/queue/rotational").read_text().strip() == "1"
+        return {**RULE, "rotational": turns, **changes}
+
+
+@contextmanager
+def made(folder: Path) -> Iterator[Loops]:
+    """Skips where there are no loop devices."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may make loop devices")
+    if not Path("/dev/loop-control").exists():
+        pytest.skip("this kernel view has no loop devices")
+    with ExitStack() as ends:
+        loops = Loops(folder, ends)
+        try:
+            loops.add("probe")
+        except (OSError, subprocess.CalledProcessError) as error:
+            pytest.skip(f"no loop device can be made here: {error}")
+        yield loops

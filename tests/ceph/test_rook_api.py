@@ -1,0 +1,165 @@
+"""What is rendered, given to a real API server that has Rook's own CRDs: it alone knows every field."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ceph import render
+from ceph.facts import judge
+from cluster.spec import Cluster
+from control_plane.objects import Object, applied
+from tests.control_plane.real_api import PATIENCE_S, RealApi, running
+from tools import build as programs
+from tools.golang import GoMissing
+
+pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("rook-api")]
+CRDS = Path(__file__).parents[3] / "shared" / "data" / "rook-crds.yaml"
+"""Of Rook 1.20.6, beside the checkout: 1 MB of somebody else's, which no checkout holds."""
+
+
+@pytest.fixture(scope="module")
+def crds() -> list[Object]:
+    if not CRDS.exists():
+        pytest.skip("Rook's CRDs are not beside this checkout (shared/data/rook-crds.yaml)")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return [each for each in yaml.load_all(CRDS.read_text(), Loader=loader) if each]
+
+
+@pytest.fixture(scope="module")
+def api(crds: list[Object], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
+    with running(_program, tmp_path_factory.mktemp("api")) as ready:
+        for crd in crds:
+            status, said = ready.apply(applied(crd))
+            assert status < 300, (crd["metadata"]["name"], said)
+        _served(ready, {crd["metadata"]["name"] for crd in crds})
+        yield ready
+
+
+def _program(name: str) -> Path:
+    try:
+        built = {str(state["program"]): Path(str(state["path"])) for state in programs.states() if state["built"]}
+    except GoMissing:
+        built = {}
+    if name not in built:
+        pytest.skip(f"no {name} in the cache")
+    return built[name]
+
+
+def _served(api: RealApi, names: set[str]) -> None:
+    """Until the server has made an API of each CRD."""
+    deadline = time.monotonic() + PATIENCE_S
+    while names:
+        _, answer = api.call("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+        ready = {
+            crd["metadata"]["name"]
+            for crd in answer["items"]
+            for condition in crd.get("status", {}).get("conditions") or []
+            if (condition["type"], condition["status"]) == ("Established", "True")
+        }
+        names = names - ready
+        assert time.monotonic() < deadline, names
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def things(narwhal: Cluster, told: list[dict[str, Any]]) -> tuple[Object, ...]:
+    return render.objects(narwhal, judge(narwhal, told).devices)
+
+
+@pytest.fixture
+def made(api: RealApi, things: tuple[Object, ...]) -> tuple[Object, ...]:
+    for thing in things:
+        status, said = api.apply(applied(thing))
+        assert status < 300, (thing["kind"], thing["metadata"]["name"], said)
+    return things
+
+
+def test_every_object_is_taken_without_an_unknown_field_twice(api: RealApi, made: tuple[Object, ...]) -> None:
+    """The second time nothing changes: the server keeps the version of what is as it was."""
+
+    def versions() -> list[str]:
+        answers = [api.call("GET", applied(thing)["path"])[1] for thing in made]
+        return [answer["metadata"]["resourceVersion"] for answer in answers]
+
+    before = versions()
+    assert [api.apply(applied(thing)) for thing in made] == [(200, "")] * len(made)
+    assert versions() == before
+
+
+def test_nothing_that_was_rendered_is_dropped(api: RealApi, made: tuple[Object, ...]) -> None:
+    """A server prunes what a CRD does not have; Strict should have refused it before."""
+
+    def within(small: Any, large: Any) -> bool:
+        if isinstance(small, dict):
+            return isinstance(large, dict) and all(
+                key in large and within(value, large[key]) for key, value in small.items()
+            )
+        if isinstance(small, list):
+            return isinstance(large, list) and len(small) == len(large) and all(map(within, small, large))
+        return bool(small == large)
+
+    for thing in made:
+        if thing["apiVersion"] == "ceph.rook.io/v1":
+            assert within(thing["spec"], api.call("GET", applied(thing)["path"])[1]["spec"]), thing["kind"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("CephCluster", {"mon": {"counts": 3}}),
+        ("CephCluster", {"mon": {"count": 10}}),
+        ("CephCluster", {"dataDirHostPath": "var/lib/rook"}),
+        ("CephCluster", {"network": {"provider": "hosts"}}),
+        ("CephBlockPool", {"quotas": {"maxSize": "10TiB"}}),
+        ("CephFilesystemSubVolumeGroup", {"clusterID": "a b"}),
+    ],
+)
+def test_a_mistake_in_a_resource_is_noticed(
+    api: RealApi, made: tuple[Object, ...], kind: str, change: dict[str, Any]
+) -> None:
+    thing = copy.deepcopy(next(each for each in made if each["kind"] == kind))
+    thing["spec"] |= change
+    status, said = api.apply(applied(thing), dry_run=True)
+    assert status >= 400
+    assert next(iter(change)) in said
+
+
+def claim(api: RealApi, namespace: str, storage_class: str | None) -> tuple[int, str]:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    named = {"storageClassName": storage_class} if storage_class is not None else {}
+    body = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"generateName": "x-"},
+        "spec": spec | named,
+    }
+    status, answer = api.call("POST", f"/api/v1/namespaces/{namespace}/persistentvolumeclaims?dryRun=All", body)
+    return status, str(answer.get("message", ""))
+
+
+def test_a_team_can_not_use_up_the_quota_of_another(api: RealApi, made: tuple[Object, ...]) -> None:
+    for name, labels in (("arms", {"menagerie.dev/team": "robotics"}), ("none", {})):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+        assert api.apply(applied(namespace))[0] < 300
+    deadline = time.monotonic() + PATIENCE_S
+    while claim(api, "none", "block-robotics")[0] < 400:  # a policy takes a moment to be in force
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    status, said = claim(api, "none", "block-robotics")
+    assert status == 403
+    assert "block-robotics is for namespaces with the label menagerie.dev/team=robotics" in said
+    assert claim(api, "arms", "file-language")[0] == 403
+    for namespace, storage_class in (
+        ("arms", "block-robotics"),
+        ("arms", "file-robotics"),
+        ("none", "another"),
+        ("none", None),
+    ):
+        assert claim(api, namespace, storage_class)[0] < 300, (namespace, storage_class)
