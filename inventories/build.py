@@ -7,19 +7,19 @@ else. Every role variable is declared in that role's ``meta/argument_specs.yml``
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ceph import host as storage
 from cluster.artefacts import ArtefactSource
 from cluster.outputs import ClusterOutputs
 from cluster.pools import Host
 from cluster.sites import Site
 from cluster.spec import Cluster
+from roce import host as rdma
+from workers.group_vars import Groups, group_name
 from workers.variables import of_all, of_host, of_pool
-
-Variables = Mapping[str, Mapping[str, Any]]
-"""Group name -> its further variables, as in ``group_vars/<group>.yml``."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,25 @@ class Inventory:
         children: Mapping[str, Any] = self.data["all"]["children"]
         return {name: tuple(group["hosts"]) for name, group in children.items()}
 
+    def only(self, hosts: Collection[str]) -> Inventory:
+        """The same of some hosts; groups without any are left out."""
+        wanted, whole = frozenset(hosts), self.data["all"]
+        children = {}
+        for name, group in whole["children"].items():
+            if own := {host: values for host, values in group["hosts"].items() if host in wanted}:
+                children[name] = {**group, "hosts": own}
+        kept = {host: values for host, values in whole["hosts"].items() if host in wanted}
+        unknown = tuple(host for host in self.unknown_hosts if host in wanted)
+        data = {"all": {**whole, "hosts": kept, "children": children}}
+        return Inventory(self.cluster, data, self.known_hosts, unknown)
 
-def group_name(kind: str, *names: str) -> str:
-    """pool, gpu-a -> pool_gpu_a: Ansible wants group names to be Python identifiers."""
-    return "_".join((kind, *names)).replace("-", "_")
+    def joining(self, token: str | None) -> Inventory:
+        """The same with a bootstrap token."""
+        if not token:
+            return self
+        whole = self.data["all"]
+        data = {"all": {**whole, "vars": {"kubelet_token": token, **whole["vars"]}}}
+        return replace(self, data=data)
 
 
 def layout(cluster: Cluster) -> Inventory:
@@ -58,13 +73,13 @@ def layout(cluster: Cluster) -> Inventory:
 
 
 def build(
-    cluster: Cluster, outputs: ClusterOutputs, token: str | None = None, variables: Variables | None = None
+    cluster: Cluster, outputs: ClusterOutputs, token: str | None = None, variables: Groups | None = None
 ) -> Inventory:
     """The inventory of the cluster's workers at sites.
 
     token: a bootstrap token, ``[a-z0-9]{6}.[a-z0-9]{16}``; it can register nodes, so it is a secret.
     None for a run that joins nobody; hosts that are nodes already need none.
-    variables: from `inventories.variables.read_variables`; for a group, they win over what is computed.
+    variables: from `workers.group_vars.given`; for a group, they win over what is computed.
 
     Raises ValueError when two groups would get one name, and KeyError when a checksum is missing.
     """
@@ -79,7 +94,13 @@ def build(
     workers = cluster.host_list()
     return Inventory(
         cluster.name,
-        {"all": {"vars": shared, "hosts": {host.name: _own(host) for _, host in workers}, "children": children}},
+        {
+            "all": {
+                "vars": shared,
+                "hosts": {host.name: _own(cluster, pool, host) for pool, host in workers},
+                "children": children,
+            }
+        },
         "".join(_known_hosts(cluster, outputs.ssh.known_hosts)),
         tuple(host.name for _, host in workers if host.name not in outputs.ssh.known_hosts),
     )
@@ -90,7 +111,8 @@ def _groups(cluster: Cluster) -> Iterable[tuple[str, list[str], dict[str, Any]]]
     spec = cluster.spec
     placed = sorted((spec.pools[pool].site or "", host.rack, host.name) for pool, host in cluster.host_list())
     for pool, machines in cluster.hosts.items():
-        yield group_name("pool", pool), [host.name for host in machines], of_pool(spec.pools[pool])
+        computed = {**of_pool(spec.pools[pool]), **rdma.of_pool(spec, pool), **storage.of_pool(cluster, pool)}
+        yield group_name("pool", pool), [host.name for host in machines], computed
     for site, entries in itertools.groupby(placed, key=lambda entry: entry[0]):
         yield group_name("site", site), [name for _, _, name in entries], _site(spec.sites[site])
     for (site, rack), entries in itertools.groupby(placed, key=lambda entry: entry[:2]):
@@ -103,9 +125,11 @@ def _site(site: Site) -> dict[str, Any]:
     return {"ansible_user": site.ssh.user, "ansible_port": site.ssh.port, **key, **become}
 
 
-def _own(host: Host) -> dict[str, Any]:
+def _own(cluster: Cluster, pool: str, host: Host) -> dict[str, Any]:
     address = str(host.address)
-    return {"ansible_host": address, **of_host(address)}
+    own = storage.labels(cluster, pool, host)
+    labels = {"kubelet_labels": {**cluster.spec.pools[pool].labels, **own}} if own else {}
+    return {"ansible_host": address, **of_host(address), **labels}
 
 
 def _shared(cluster: Cluster, outputs: ClusterOutputs) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from inventories.report import Failure, HostReport, Progress, RunReport, Status
+from inventories.matching import Last
+from inventories.report import Failure, HostReport, Progress, RunReport, Status, TaskTime
 
 _ENDS = {
     "runner_on_ok": Status.OK,
@@ -24,12 +25,18 @@ _EMPTY_MESSAGES = ("", "non-zero return code")
 class Collector:
     """Takes one event at a time; `on_progress` is called for every task that starts or ends on a host."""
 
-    def __init__(self, total: int, on_progress: Callable[[Progress], None] | None = None) -> None:
+    def __init__(
+        self, total: int, on_progress: Callable[[Progress], None] | None = None, last: Last | None = None
+    ) -> None:
+        """last: the task after which a host has no other."""
         self._total = total
+        self._last = last
         self._on_progress = on_progress
         self._counts: dict[str, Counter[Status]] = defaultdict(Counter)
         self._times: dict[str, list[float]] = defaultdict(list)
         self._first: float | None = None
+        self._begun: dict[str, float] = {}
+        self._tasks: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
         self._failures: list[Failure] = []
         self._changes: dict[str, list[str]] = defaultdict(list)
         self._diffs: dict[str, list[str]] = defaultdict(list)
@@ -50,11 +57,28 @@ class Collector:
         self._first = now if self._first is None else self._first
         self._times[host].append(now)
         status = self._end(kind, host, data) if kind in _ENDS else Status.STARTED
+        role, task = data.get("role", ""), data.get("task", "")
+        if status is Status.STARTED:
+            self._begun[host] = now
+        elif status is not Status.SKIPPED:
+            self._tasks[role, task].append((now - self._begun.get(host, now), host))
         if self._on_progress:
             number = self._counts[host].total() + (status is Status.STARTED)
-            role, task = data.get("role", ""), data.get("task", "")
-            seconds = now - self._first
-            self._on_progress(Progress(host, role, task, status, number, max(number, self._total), seconds))
+            broken = status in (Status.FAILED, Status.UNREACHABLE)
+            self._on_progress(
+                Progress(
+                    host,
+                    role,
+                    task,
+                    status,
+                    number,
+                    max(number, self._total),
+                    now - self._first,
+                    self._failures[-1].message if broken else "",
+                    broken
+                    or (status is not Status.STARTED and self._last is not None and self._last.is_it(role, task)),
+                )
+            )
 
     def _end(self, kind: str, host: str, data: Mapping[str, Any]) -> Status:
         result = data.get("res") or {}
@@ -86,7 +110,15 @@ class Collector:
             {host: tuple(notes) for host, notes in sorted(self._notes.items()) if notes},
             seconds,
             canceled,
+            self._task_times(),
         )
+
+    def _task_times(self) -> tuple[TaskTime, ...]:
+        found = [
+            TaskTime(role, task, len(taken), sum(seconds for seconds, _ in taken), *max(taken))
+            for (role, task), taken in self._tasks.items()
+        ]
+        return tuple(sorted(found, key=lambda time: -time.seconds))
 
     def _host(self, host: str) -> HostReport:
         counts, times = self._counts[host], self._times[host]

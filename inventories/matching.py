@@ -9,17 +9,19 @@ import fnmatch
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
 from cluster.fields import did_you_mean, near
 from cluster.problems import Problem
 from inventories.build import Inventory
-from inventories.variables import roles
+from workers.group_vars import roles
 
 CODE = "INV-006"
 _SHOWN = 3
+_ARGUMENTS = "Validating arguments against arg spec"
+"""How Ansible's task begins that checks the arguments of a role (ansible.playbook.role)."""
 
 
 class NothingMatches(Exception):
@@ -78,6 +80,29 @@ def check_tags(tags: Sequence[str], known: Iterable[str]) -> None:
         raise NothingMatches(problems)
 
 
+class Last(NamedTuple):
+    """The task after which a host has no other in a run. task: "" stands for the check of the role's arguments."""
+
+    role: str
+    task: str
+
+    def is_it(self, role: str, task: str) -> bool:
+        return role == self.role and (task == self.task if self.task else task.startswith(_ARGUMENTS))
+
+
+def last_task(root: Path, tags: Sequence[str]) -> Last | None:
+    """The last task of a run with these tags, None where site.yml ends with something else than a role."""
+    play = yaml.safe_load((root / "site.yml").read_text())[-1]
+    entries = play.get("roles") or ()
+    if not entries or play.get("tasks") or play.get("post_tasks"):
+        return None
+    role = str(entries[-1]["role"] if isinstance(entries[-1], Mapping) else entries[-1])
+    if tags and role not in tags:
+        return Last(role, "") if (root / "roles" / role / "meta" / "argument_specs.yml").exists() else None
+    tasks = list(_leaves(_task_list(root, role)))
+    return Last(role, str(tasks[-1]["name"])) if tasks and "name" in tasks[-1] else None
+
+
 def planned_tasks(root: Path, tags: Sequence[str]) -> int:
     """Tasks on each host in a run with these tags: those of the chosen roles, and one a role that checks arguments.
 
@@ -89,8 +114,8 @@ def planned_tasks(root: Path, tags: Sequence[str]) -> int:
 
 
 def _task_list(root: Path, role: str) -> list[Mapping[str, Any]]:
-    loaded: list[Mapping[str, Any]] = yaml.safe_load((root / "roles" / role / "tasks" / "main.yml").read_text())
-    return loaded
+    loaded: list[Mapping[str, Any]] | None = yaml.safe_load((root / "roles" / role / "tasks" / "main.yml").read_text())
+    return loaded or []
 
 
 def _leaves(tasks: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -31,6 +33,10 @@ class Progress:
     total: int
     seconds: float = 0.0
     """Since the run began."""
+    message: str = ""
+    """Why the task failed, or why the host can't be reached."""
+    is_last: bool = False
+    """Whether the host has nothing more to do in this run."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,38 @@ class HostReport:
 
 
 @dataclass(frozen=True)
+class TaskTime:
+    """How long one task took on the hosts that ran it, from its start to its end as the controller sees them."""
+
+    role: str
+    task: str
+    hosts: int
+    seconds: float
+    """On all hosts together."""
+    longest: float
+    slowest: str
+    """The host that took longest."""
+
+    @property
+    def mean(self) -> float:
+        return self.seconds / self.hosts
+
+
+@dataclass(frozen=True)
+class FailureGroup:
+    """Failures that are one and the same but for the host's own name and addresses. message: the first host's."""
+
+    role: str
+    task: str
+    message: str
+    unreachable: bool
+    hosts: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{named(self.hosts)}: {self.role}: {self.task}: {self.message}"
+
+
+@dataclass(frozen=True)
 class RunReport:
     """A whole run. Hosts that failed and hosts that could not be reached are told apart."""
 
@@ -79,6 +117,12 @@ class RunReport:
     """Host -> warnings of its tasks."""
     seconds: float = 0.0
     canceled: bool = False
+    times: tuple[TaskTime, ...] = ()
+    """Of each task, the one first that took longest on all hosts together."""
+    left_out: tuple[str, ...] = ()
+    """Hosts that were left alone, because the journal says that they are at the wanted state already."""
+    not_begun: tuple[str, ...] = ()
+    """Hosts that were wanted and not reached, because the run was cut off or the limit of failures passed."""
 
     @property
     def failed(self) -> tuple[str, ...]:
@@ -95,7 +139,24 @@ class RunReport:
 
     @property
     def succeeded(self) -> bool:
-        return not self.canceled and all(host.succeeded for host in self.hosts.values())
+        return not self.canceled and not self.not_begun and all(host.succeeded for host in self.hosts.values())
+
+    @property
+    def groups(self) -> tuple[FailureGroup, ...]:
+        """Failures, those alike as one, the one of most hosts first."""
+        alike: dict[tuple[str, str, str, bool], list[Failure]] = defaultdict(list)
+        for failure in self.failures:
+            alike[failure.role, failure.task, _impersonal(failure), failure.unreachable].append(failure)
+        found = [
+            FailureGroup(role, task, own[0].message, unreachable, tuple(failure.host for failure in own))
+            for (role, task, _, unreachable), own in alike.items()
+        ]
+        return tuple(sorted(found, key=lambda group: -len(group.hosts)))
+
+    def slowest(self, count: int) -> tuple[tuple[str, float], ...]:
+        """The hosts that took longest, with their seconds."""
+        taken = sorted(((name, host.seconds) for name, host in self.hosts.items()), key=lambda item: -item[1])
+        return tuple(taken[:count])
 
     @property
     def exit_code(self) -> int:
@@ -122,7 +183,54 @@ class RunReport:
                 for name, host in self.hosts.items()
             },
             "failures": [vars(failure) for failure in self.failures],
+            "groups": [{**vars(group), "hosts": list(group.hosts)} for group in self.groups],
+            "tasks": [{**vars(time), "mean": time.mean} for time in self.times],
+            "left_out": list(self.left_out),
+            "not_begun": list(self.not_begun),
             "seconds": round(self.seconds, 3),
             "canceled": self.canceled,
             "exit_code": self.exit_code,
         }
+
+
+_SHOWN = 3
+_ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
+
+
+def named(hosts: Sequence[str]) -> str:
+    """Few hosts by name, many by the first ones and their number."""
+    if len(hosts) <= _SHOWN:
+        return ", ".join(hosts)
+    return f"{len(hosts)} hosts ({', '.join(hosts[:_SHOWN])} …)"
+
+
+def merged(reports: Iterable[RunReport]) -> RunReport:
+    """One report of runs over different hosts, one after the other."""
+    parts = list(reports)
+    return RunReport(
+        {name: host for part in parts for name, host in part.hosts.items()},
+        tuple(failure for part in parts for failure in part.failures),
+        {name: tasks for part in parts for name, tasks in part.changes.items()},
+        {name: diff for part in parts for name, diff in part.diffs.items()},
+        {name: notes for part in parts for name, notes in part.notes.items()},
+        sum(part.seconds for part in parts),
+        any(part.canceled for part in parts),
+        _merged_times(time for part in parts for time in part.times),
+    )
+
+
+def _merged_times(times: Iterable[TaskTime]) -> tuple[TaskTime, ...]:
+    found: dict[tuple[str, str], TaskTime] = {}
+    for time in times:
+        before = found.get((time.role, time.task))
+        if before:
+            worst = max(before, time, key=lambda each: each.longest)
+            hosts, seconds = before.hosts + time.hosts, before.seconds + time.seconds
+            time = TaskTime(time.role, time.task, hosts, seconds, worst.longest, worst.slowest)
+        found[time.role, time.task] = time
+    return tuple(sorted(found.values(), key=lambda time: -time.seconds))
+
+
+def _impersonal(failure: Failure) -> str:
+    """The message without what is the host's own."""
+    return _ADDRESS.sub("ADDRESS", failure.message.replace(failure.host, "HOST"))

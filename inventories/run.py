@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import os
 import signal
 import sys
@@ -21,12 +20,13 @@ from inventories.matching import (
     CODE,
     NothingMatches,
     check_tags,
+    last_task,
     limited,
     planned_tasks,
 )
 from inventories.private import CONTROL, private_folder
 from inventories.report import Progress, RunReport
-from inventories.variables import roles
+from workers.group_vars import roles
 
 ROOT = Path(__file__).resolve().parent.parent
 # All of the operator's environment that a run needs: ansible-runner writes it to a file, and it may hold secrets.
@@ -73,7 +73,7 @@ def run(
     chosen = tuple(tags or ())
     check_tags(chosen, roles(root))
     options = _Options(check, diff, limit, chosen, private_key)
-    collector = Collector(planned_tasks(root, chosen), on_progress)
+    collector = Collector(planned_tasks(root, chosen), on_progress, last_task(root, chosen))
     began = time.monotonic()
     with private_folder() as folder, _signals() as stop:
         result = _ansible(inventory, options, folder, root, collector, stop)
@@ -132,7 +132,8 @@ def _environment(offered: Mapping[str, str], folder: Path, root: Path) -> dict[s
 
 def _connected(inventory: Inventory, options: _Options, known_hosts: Path) -> dict[str, Any]:
     """The inventory with what is known only now: where the host keys and the private key are."""
-    data: dict[str, Any] = copy.deepcopy(dict(inventory.data))
+    whole = inventory.data["all"]
+    hosts, shared = whole["hosts"], dict(whole["vars"])
     files = [str(known_hosts)]
     if inventory.unknown_hosts:
         # The operator may have met those hosts; a key never seen is refused all the same.
@@ -144,10 +145,10 @@ def _connected(inventory: Inventory, options: _Options, known_hosts: Path) -> di
     ]
     if options.private_key:
         arguments.append("IdentitiesOnly=yes")
-        for host in data["all"]["hosts"]:
-            data["all"]["hosts"][host]["ansible_ssh_private_key_file"] = str(options.private_key)
-    data["all"]["vars"]["ansible_ssh_common_args"] = " ".join(f"-o {argument}" for argument in arguments)
-    return data
+        own = {"ansible_ssh_private_key_file": str(options.private_key)}
+        hosts = {host: {**values, **own} for host, values in hosts.items()}
+    shared["ansible_ssh_common_args"] = " ".join(f"-o {argument}" for argument in arguments)
+    return {"all": {**whole, "vars": shared, "hosts": hosts}}
 
 
 def _last_words(result: Any) -> str:

@@ -11,7 +11,7 @@ from cluster.load import load_cluster
 from cluster.outputs import ArtefactOutput, ClusterOutputs, SshOutput
 from cluster.spec import Cluster
 from inventories.build import Inventory, build
-from inventories.variables import declared, read_variables
+from workers.group_vars import declared, read_variables
 
 ROOT = Path(__file__).parents[2]
 LAB = ROOT / "inventories" / "lab"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from inventories.events import Collector, failure_message
-from inventories.report import Status
+from inventories.report import Status, merged
 
 
 def event(kind, host="w1", task="a task", second=0, **data):
@@ -92,6 +92,39 @@ def test_the_report_is_plain_data_for_json():
     report, _ = gathered(event("runner_on_failed", res={"msg": "no space"}))
     assert report.to_json()["failures"][0]["message"] == "no space"
     assert report.to_json()["hosts"]["w1"]["failed"] == 1
+
+
+def test_a_task_is_timed_on_every_host_and_names_the_slowest():
+    report, _ = gathered(
+        event("runner_on_start"),
+        event("runner_on_start", host="w2"),
+        event("runner_on_ok", second=2, res={}),
+        event("runner_on_ok", host="w2", second=6, res={}),
+        event("runner_on_skipped", task="other", second=7),
+    )
+    (time,) = report.times
+    assert (time.task, time.hosts, time.seconds, time.mean, time.longest, time.slowest) == ("a task", 2, 8, 4, 6, "w2")
+    assert report.slowest(1) == (("w1", 7.0),)
+
+
+def test_failures_that_differ_by_the_hosts_own_name_and_address_are_one():
+    report, _ = gathered(
+        event("runner_on_failed", res={"msg": "w1 at 10.0.0.1: no space"}),
+        event("runner_on_failed", host="w2", res={"msg": "w2 at 10.0.0.2: no space"}),
+        event("runner_on_failed", host="w3", res={"msg": "another"}),
+    )
+    first, second = report.groups
+    assert (first.message, first.hosts) == ("w1 at 10.0.0.1: no space", ("w1", "w2"))
+    assert (second.message, second.hosts) == ("another", ("w3",))
+
+
+def test_reports_of_batches_are_one():
+    one, _ = gathered(event("runner_on_start"), event("runner_on_ok", second=1, res={"changed": True}))
+    start, end = event("runner_on_start", host="w2"), event("runner_on_failed", host="w2", second=3, res={"msg": "x"})
+    both = merged([one, gathered(start, end)[0]])
+    assert (tuple(both.hosts), both.failed, both.changed, both.seconds) == (("w1", "w2"), ("w2",), 1, 3.0)
+    (time,) = both.times
+    assert (time.hosts, time.seconds, time.slowest) == (2, 4.0, "w2")
 
 
 @pytest.mark.parametrize(

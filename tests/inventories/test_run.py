@@ -69,6 +69,41 @@ def test_an_unreachable_host_is_not_called_failed(play, local):
     assert "127.0.0.1" in report.failures[0].message
 
 
+def test_a_dead_host_holds_up_no_other_and_costs_no_more_than_its_own_attempts(play, local):
+    """192.0.2.0/24 is for documentation (RFC 5737): nobody answers, or the network says so at once."""
+    root = play("- name: Pings\n  ansible.builtin.command: 'true'\n  changed_when: false\n")
+    inventory = local("dead", "w1", "w2", "w3")
+    dead = {"ansible_connection": "ssh", "ansible_host": "192.0.2.1", "ansible_timeout": 3}
+    inventory.data["all"]["hosts"]["dead"] = dead
+    ended = []
+    report = run(inventory, root=root, on_progress=lambda p: ended.append(p.host) if p.is_last else None)
+    assert report.unreachable == ("dead",)
+    assert sorted(ended) == ["dead", "w1", "w2", "w3"]
+    assert report.hosts["dead"].seconds < 3 + 5  # one attempt here; the rest is for a busy machine
+    assert all(report.hosts[host].succeeded for host in ("w1", "w2", "w3"))
+
+
+@pytest.mark.parametrize("tags", [None, ["first"], ["second"]])
+def test_the_last_progress_of_a_host_comes_once_all_its_tasks_have_ended(play, local, tags):
+    site = (
+        "- hosts: all\n  gather_facts: false\n  roles: [{role: first, tags: [first]}, {role: second, tags: [second]}]\n"
+    )
+    root = play("", site)
+    for role in ("first", "second"):
+        for folder in ("tasks", "meta"):
+            (root / "roles" / role / folder).mkdir(parents=True)
+        (root / "roles" / role / "meta" / "argument_specs.yml").write_text("argument_specs: {main: {options: {}}}\n")
+        task = f"- name: Runs {role}\n  ansible.builtin.command: 'true'\n  changed_when: false\n"
+        (root / "roles" / role / "tasks" / "main.yml").write_text(task)
+    seen = []
+    report = run(local("w1", "w2"), root=root, tags=tags, on_progress=seen.append)
+    for host in ("w1", "w2"):
+        own = [progress for progress in seen if progress.host == host]
+        assert [progress.is_last for progress in own] == [False] * (len(own) - 1) + [True]
+        assert own[-1].number == report.hosts[host].tasks
+    assert {time.task: time.hosts for time in report.times}["Runs " + (tags or ["second"])[0]] == 2
+
+
 def test_check_mode_names_changes_and_makes_none(play, local, tmp_path):
     target = tmp_path / "written"
     root = play(f"- name: Writes\n  ansible.builtin.copy:\n    content: new\n    dest: {target}\n    mode: '0644'\n")

@@ -1,18 +1,45 @@
-"""The further variables of a cluster, ``inventories/<cluster>/group_vars/<group>.yml``, and what roles declare."""
+"""The further variables of a cluster, ``inventories/<cluster>/group_vars/<group>.yml``, and what roles declare.
+
+They are for workers at sites, whom Ansible tells, and for those of pools in the region, who are told by user data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from cluster.document import read
 from cluster.fields import did_you_mean, near
 from cluster.problems import Problem, SpecError
+from cluster.spec import Cluster
 
+Groups = Mapping[str, Mapping[str, Any]]
+"""Group -> its further variables, as in ``group_vars/<group>.yml``."""
+ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "group_vars"
 # Ansible's own connection variables, and those of site.yml.
 _PREFIXES = ("ansible_", "menagerie_")
+
+
+def group_name(kind: str, *names: str) -> str:
+    """pool, gpu-a -> pool_gpu_a: Ansible wants group names to be Python identifiers."""
+    return "_".join((kind, *names)).replace("-", "_")
+
+
+def pools_in_region(cluster: Cluster) -> tuple[str, ...]:
+    """The groups of pools in the region."""
+    return tuple(group_name("pool", name) for name, pool in cluster.spec.pools.items() if pool.site is None)
+
+
+def given(cluster: Cluster, at_sites: Collection[str] | None = None, root: Path = ROOT) -> dict[str, dict[str, Any]]:
+    """What the operator gives the cluster's workers: group -> variables. Raises SpecError as `read_variables` does.
+
+    at_sites: groups of workers at sites, which Ansible's inventory knows: a file for no group is then refused.
+    """
+    known = frozenset[str]().union(*declared(root).values())
+    groups = None if at_sites is None else {*at_sites, *pools_in_region(cluster)}
+    return read_variables(root / "inventories" / cluster.name, groups, known)
 
 
 def roles(root: Path) -> tuple[str, ...]:
@@ -29,21 +56,21 @@ def declared(root: Path) -> dict[str, frozenset[str]]:
     return found
 
 
-def read_variables(folder: Path, groups: Collection[str], known: Collection[str]) -> dict[str, dict[str, Any]]:
+def read_variables(folder: Path, groups: Collection[str] | None, known: Collection[str]) -> dict[str, dict[str, Any]]:
     """Group -> variables, of every file in ``<folder>/group_vars``; empty without that folder.
 
-    groups: names a file may have, besides all. known: variables that the roles declare.
+    groups: names a file may have, besides all; None for any. known: variables that the roles declare.
 
     Raises SpecError with everything wrong in all files: a variable that no role reads would change
     nothing, silently.
     """
-    allowed = sorted({"all", *groups})
+    allowed = sorted({"all", *(groups or ())})
     problems: list[Problem] = []
     found: dict[str, dict[str, Any]] = {}
     for path in sorted((folder / FOLDER).glob("*.y*ml")):
         document = read(path, str(path))
         problems += document.problems
-        if path.stem not in allowed:
+        if groups is not None and path.stem not in allowed:
             message = f"there is no group {path.stem}{did_you_mean(path.stem, allowed)}"
             hint = f"name the file after one of: {', '.join(allowed)}"
             problems.append(Problem("CFG-001", message, hint, str(path)))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.problems import SpecError
-from inventories.variables import read_variables
+from workers.group_vars import read_variables
 
 KNOWN = {"kubelet_config_patch", "containerd_systemd_cgroup"}
 GROUPS = {"pool_gpu"}

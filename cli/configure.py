@@ -1,0 +1,200 @@
+"""`configure`: what it takes, asks, shows while it works, and prints."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from cli.exits import NotConfirmedError
+from cli.options import ClusterArg, JsonOpt, LimitOpt, TagsOpt, examples, words
+from cli.output import Steps, console, errors, print_json
+
+if TYPE_CHECKING:
+    from cluster.spec import Cluster
+    from inventories.batches import Amount
+    from inventories.report import RunReport
+    from operations.configure import Request, Work
+
+EXAMPLES = examples(
+    ("configure lab --check --diff", "only look"),
+    ("configure lab", "all workers; asks"),
+    ("configure lab --limit rack_onprem_r1", "one rack"),
+    ("configure lab --tags neighbours", "one role"),
+    ("configure lab --resume --yes", "go on where it was"),
+    ("configure lab --batch 5% --max-failures 10", "with care"),
+    ("configure lab --report run.html", "a page about it"),
+)
+
+
+def configure(
+    cluster: ClusterArg,
+    limit: LimitOpt = None,
+    tags: TagsOpt = None,
+    check: Annotated[bool, typer.Option("--check", help="Say what would change, and change nothing.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show the differences of files.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Leave out hosts that an earlier run brought to this very state; not drift."),
+    ] = False,
+    batch: Annotated[
+        str | None, typer.Option("--batch", metavar="N|P%", help="Hosts at a time; the next begin when all have ended.")
+    ] = None,
+    max_failures: Annotated[
+        str | None,
+        typer.Option("--max-failures", metavar="N|P%", help="Begin no batch after more hosts than this have failed."),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="FILE.html", dir_okay=False, help="Write a page about the run, also a failed."
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask; for scripts. --json does not ask either.")
+    ] = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Bring the workers of a built cluster to what its spec says.
+
+    The workers' step of `up` alone: Ansible, and nothing of the cloud.
+    A second run changes nothing. Safe to interrupt: --resume goes on from there.
+    A host that fails or can't be reached holds up no other one.
+    Exit 0 all done, 1 some failed, 4 some could not be reached and no other failed.
+    docs/configure.md has more.
+    """
+    from cli.main import _one  # which imports this module
+    from operations.configure import Request
+
+    _configure(
+        _one(cluster),
+        Request(
+            limit,
+            words(tags),
+            check,
+            diff,
+            resume,
+            _amount(batch, "--batch", least=1),
+            _amount(max_failures, "--max-failures", least=0),
+        ),
+        report=report,
+        yes=yes or as_json or check,
+        as_json=as_json,
+    )
+
+
+def _amount(text: str | None, option: str, *, least: int) -> Amount | None:
+    from inventories.batches import Amount, AmountError
+
+    try:
+        return None if text is None else Amount.parse(text, option, least=least)
+    except AmountError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _configure(cluster: Cluster, request: Request, *, report: Path | None, yes: bool, as_json: bool) -> None:
+    from operations import configure as operation
+    from operations.stack import access_to
+
+    operation.refuse(cluster, request)
+    steps = Steps(("cluster", "API server", "workers") if request.joins else ("cluster", "workers"), quiet=as_json)
+    with steps.step("cluster"):
+        work = operation.plan(cluster, access_to(cluster, steps.detail), request)
+    _introduce(cluster, work, quiet=as_json)
+    if work.hosts and not yes:
+        _confirm(cluster.name, len(work.hosts))
+    result, why_stopped = _run(cluster, work, steps, quiet=as_json)
+    if report:
+        _write(report, result, cluster.name, check=request.check)
+    _conclude(cluster.name, work, result, why_stopped, as_json=as_json)
+
+
+def _run(cluster: Cluster, work: Work, steps: Steps, *, quiet: bool) -> tuple[RunReport, str]:
+    from cli.workers_view import View
+    from operations import configure as operation
+
+    if not work.hosts:
+        return operation.nothing(work), ""
+    tokens: Callable[[], AbstractContextManager[str | None]] = nullcontext
+    if work.request.joins:
+        with steps.step("API server"):
+            tokens = operation.tokens(cluster, work.access, steps.detail)
+    view = View(len(work.hosts), quiet=quiet)
+    with view.shown():
+        result, why_stopped = operation.configure(work, tokens, view.hear)
+    view.end(result)
+    return result, why_stopped
+
+
+def _introduce(cluster: Cluster, work: Work, *, quiet: bool) -> None:
+    if quiet:
+        return
+    roles = ", ".join(work.request.tags) or "all roles"
+    told = f"{cluster.name}: {len(work.hosts)} workers, {roles}"
+    if len(work.batches) > 1:
+        told += f", {len(work.batches[0])} at a time"
+    if work.left_out:
+        told += f"; {len(work.left_out)} left out, which are at this state already"
+    errors.print(told, markup=False)
+
+
+def _confirm(cluster: str, hosts: int) -> None:
+    if not sys.stdin.isatty():
+        raise NotConfirmedError(
+            f"no terminal to ask at; without being asked: ./menagerie configure {cluster} --yes\n"
+            f"  to see first what would change: ./menagerie configure {cluster} --check --diff"
+        )
+    errors.print(f"Configure {hosts} hosts? [y/N] ", end="", markup=False)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise NotConfirmedError("stopped, because you did not say yes; nothing was touched", declined=True)
+
+
+def _write(path: Path, report: RunReport, cluster: str, *, check: bool) -> None:
+    from inventories.page import html
+
+    path.write_text(html(report, cluster, datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %Z"), check=check))
+    errors.print(f"the report is in {path}", markup=False)
+
+
+def _conclude(cluster: str, work: Work, report: RunReport, why_stopped: str, *, as_json: bool) -> None:
+    """Print the result; end as `up` does where its workers fail."""
+    from cli.failures import explain
+    from operations.configure import WorkersError
+
+    if report.canceled:
+        raise KeyboardInterrupt
+    if report.succeeded:
+        if as_json:
+            print_json(report.to_json())
+        else:
+            _print(cluster, work.request, report)
+        return
+    error = WorkersError(report, why_stopped)
+    if not as_json:
+        raise error
+    foreseen = explain(error)
+    assert foreseen is not None
+    errors.print(Text(f"error: {foreseen.text}", style="red"))
+    print_json({**report.to_json(), **foreseen.to_json()})
+    raise typer.Exit(foreseen.exit_code)
+
+
+def _print(cluster: str, request: Request, report: RunReport) -> None:
+    changed = sum(1 for host in report.hosts.values() if host.changed)
+    verb = "would change" if request.check else "changed"
+    if not report.hosts:
+        told = "nothing to do; without --resume every host is looked at" if report.left_out else "no workers at sites"
+    else:
+        told = f"{len(report.hosts)} hosts in {report.seconds:.0f} s; {changed} {verb}, {report.changed} tasks"
+    console.print(f"{cluster}: {told}", markup=False)
+    if request.check or request.diff:
+        for host, tasks in report.changes.items():
+            console.print(f"{host}: {'; '.join(tasks)}", markup=False)
+            if request.diff:
+                console.print(Text(report.diffs.get(host, "").rstrip(), style="dim"))

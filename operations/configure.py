@@ -1,0 +1,226 @@
+"""Ansible on the workers of a built cluster, a batch at a time, with a journal of what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cluster.spec import Cluster
+from inventories.batches import Amount, batches, stops
+from inventories.build import Inventory, build, layout
+from inventories.desired import Digests, desired
+from inventories.journal import Journal
+from inventories.matching import check_tags, limited
+from inventories.report import Progress, RunReport, Status, merged, named
+from inventories.run import run
+from operations import lab
+from operations.access import ROOT, STATE, Access, NotBuiltError
+from operations.stack import has_stack
+from stacks.automation import StackLockedError
+from stacks.turns import BusyError, turn
+from workers.group_vars import Groups, given, roles
+
+Watch = Callable[[Progress], None]
+Tokens = Callable[[], AbstractContextManager[str | None]]
+"""Makes a bootstrap token for the length of a block."""
+
+
+TIMEOUT_S = 180
+CLOUD_TIMEOUT_S = 900
+"""For each thing waited for: hosts of a cloud take minutes to start, and a lab's have no time to lose."""
+
+
+class WorkersError(Exception):
+    """Some workers could not be configured; `unreachable` tells whether that is all that went wrong."""
+
+    def __init__(self, report: RunReport, why_stopped: str = "") -> None:
+        self.report = report
+        self.unreachable = bool(report.unreachable) and not report.failed
+        done = sum(host.succeeded for host in report.hosts.values())
+        lines = [f"{done} of {len(report.hosts)} hosts done", *map(str, report.groups)]
+        if report.not_begun:
+            lines.append(f"{why_stopped or 'the run was cut off'}; not begun: {named(report.not_begun)}")
+        super().__init__(
+            "\n  ".join(lines) + "\nRun the same command again when they are mended; it goes on from here."
+        )
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is wanted of the workers.
+
+    limit: as ansible-playbook's --limit. tags: names of roles. resume: leave out hosts that the journal says are at the
+    wanted state. batch: hosts at a time. max_failures: no batch is begun after more hosts than this have failed.
+    """
+
+    limit: str | None = None
+    tags: tuple[str, ...] = ()
+    check: bool = False
+    diff: bool = False
+    resume: bool = False
+    batch: Amount | None = None
+    max_failures: Amount | None = None
+
+    @property
+    def joins(self) -> bool:
+        """Whether a host may have to show a token."""
+        return not self.check and (not self.tags or "kubelet" in self.tags)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a request comes to. hosts: those to look at, left_out: those that are at their state already."""
+
+    request: Request
+    inventory: Inventory = field(repr=False)
+    access: Access = field(repr=False)
+    wanted: Mapping[str, Digests] = field(repr=False)
+    hosts: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    @property
+    def batches(self) -> tuple[tuple[str, ...], ...]:
+        return tuple(batches(self.hosts, self.request.batch))
+
+
+def variables(cluster: Cluster) -> Groups:
+    """What the operator gives the cluster's workers. Raises SpecError with everything wrong in the files."""
+    return given(cluster, layout(cluster).groups)
+
+
+def refuse(cluster: Cluster, request: Request) -> None:
+    """Raise what can be known to stand in the way before anything starts."""
+    if request.limit:
+        limited(layout(cluster), request.limit)
+    check_tags(request.tags, roles(ROOT))
+    variables(cluster)
+    if cluster.is_lab:
+        lab.refuse_without_rights()
+    if not has_stack(cluster):
+        raise NotBuiltError(f"{cluster.name} has not been built; run: ./menagerie up {cluster.name}")
+
+
+def tokens(cluster: Cluster, access: Access, report: Callable[[str], None]) -> Tokens:
+    """Waits for the API, which makes a token for each batch."""
+    from operations.tokens import join_token
+    from operations.waiting import api_missing, wait_until
+
+    api = access.api()
+    wait_until(lambda: api_missing(api), patience_s(cluster), report)
+    return lambda: join_token(api)
+
+
+def patience_s(cluster: Cluster) -> int:
+    """How long each thing is waited for."""
+    return TIMEOUT_S if cluster.is_lab else CLOUD_TIMEOUT_S
+
+
+def nothing(work: Work) -> RunReport:
+    """The report of a run that has no host to look at."""
+    return RunReport({}, left_out=work.left_out)
+
+
+def plan(cluster: Cluster, access: Access, request: Request) -> Work:
+    """Which hosts a request concerns. Reads files only; no hosts without any at sites."""
+    inventory = build(cluster, access.outputs, None, variables(cluster))
+    if not inventory.hosts and request.limit is None:
+        return Work(request, inventory, access, {}, (), ())
+    chosen = limited(inventory, request.limit)
+    wanted = desired(inventory, ROOT, request.tags, chosen)
+    journal = Journal(_journal(cluster.name))
+    left_out = frozenset(host for host in chosen if request.resume and journal.is_at(host, wanted[host]))
+    return Work(
+        request,
+        inventory,
+        access,
+        wanted,
+        tuple(host for host in chosen if host not in left_out),
+        tuple(host for host in chosen if host in left_out),
+    )
+
+
+def configure(work: Work, tokens: Tokens, watch: Watch = lambda _: None) -> tuple[RunReport, str]:
+    """Bring the hosts to their state. The report, and why it stopped before the last batch, "" where it did not.
+
+    tokens: asked for each batch, for a token lives for an hour and a large fleet takes longer.
+    An interrupted run raises nothing: its report is `canceled`.
+    Raises StackLockedError while another run works on the same cluster's workers.
+    """
+    with _alone(work.inventory.cluster) as journal, work.access.ssh_key_file() as key:
+        if not work.request.check:
+            journal.begin({host: work.wanted[host] for host in work.hosts})
+        keeper = _Keeper(work, journal, watch)
+        reports: list[RunReport] = []
+        why = ""
+        for batch in work.batches:
+            reports.append(_batch(work, batch, tokens, key, keeper))
+            why = _why_stop(work, reports, len(batch))
+            if reports[-1].canceled or why:
+                break
+    report = merged(reports)
+    begun = sum(len(batch) for batch in work.batches[: len(reports)])
+    cut = [host for host in work.hosts[:begun] if host not in report.hosts]
+    not_begun = (*cut, *work.hosts[begun:])
+    return replace(report, left_out=work.left_out, not_begun=not_begun), why if work.hosts[begun:] else ""
+
+
+def _batch(work: Work, batch: tuple[str, ...], tokens: Tokens, key: Path | None, keeper: _Keeper) -> RunReport:
+    request = work.request
+    with tokens() if request.joins else nullcontext() as token:
+        report = run(
+            work.inventory.only(batch).joining(token),
+            check=request.check,
+            diff=request.diff,
+            tags=request.tags,
+            private_key=key,
+            on_progress=keeper.hear,
+        )
+    if not report.canceled:
+        keeper.done(host for host, result in report.hosts.items() if result.succeeded)
+    return report
+
+
+def _why_stop(work: Work, reports: list[RunReport], size: int) -> str:
+    broken = [len(report.failed) + len(report.unreachable) for report in reports]
+    return stops(sum(broken), len(work.hosts), work.request.max_failures, (broken[-1], size))
+
+
+class _Keeper:
+    """Writes each host into the journal as it ends, and passes progress on."""
+
+    def __init__(self, work: Work, journal: Journal, watch: Watch) -> None:
+        self._wanted = work.wanted
+        self._journal = None if work.request.check else journal
+        self._watch = watch
+        self._broken: set[str] = set()
+
+    def hear(self, progress: Progress) -> None:
+        if progress.status in (Status.FAILED, Status.UNREACHABLE):
+            self._broken.add(progress.host)
+        elif progress.is_last and progress.host not in self._broken:
+            self.done([progress.host])
+        self._watch(progress)
+
+    def done(self, hosts: Iterable[str]) -> None:
+        if self._journal:
+            self._journal.done({host: self._wanted[host] for host in hosts})
+
+
+@contextmanager
+def _alone(cluster: str) -> Iterator[Journal]:
+    """The cluster's journal, for one run at a time."""
+    folder = STATE / cluster
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with turn(folder / "workers-turn"):
+            yield Journal(_journal(cluster))
+    except BusyError as error:
+        raise StackLockedError(
+            f"the workers of {cluster} are being configured by another run: {error}; wait for its end, or interrupt it"
+        ) from None
+
+
+def _journal(cluster: str) -> Path:
+    return STATE / cluster / "workers.jsonl"

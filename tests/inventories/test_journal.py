@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inventories.journal import Journal
+
+ROOT = Path(__file__).parents[2]
+OLD, NEW = {"base": "old", "kubelet": "old"}, {"base": "new", "kubelet": "old"}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "state" / "workers.jsonl"
+
+
+def test_a_host_is_at_the_state_that_it_was_brought_to_and_at_no_other(path):
+    journal = Journal(path)
+    journal.begin({"w1": OLD})
+    assert not Journal(path).is_at("w1", OLD)
+    journal.done({"w1": OLD})
+    assert Journal(path).is_at("w1", OLD)
+    assert not Journal(path).is_at("w1", NEW)
+    assert not Journal(path).is_at("w2", OLD)
+
+
+def test_what_a_run_moves_away_from_is_struck_out_before_it_begins(path):
+    """Cut between the two, the host is at neither; a spec that is turned back must not make it look done."""
+    Journal(path).begin({"w1": OLD, "w2": OLD})
+    Journal(path).done({"w1": OLD, "w2": OLD})
+    Journal(path).begin({"w1": NEW})
+    assert not Journal(path).is_at("w1", OLD)
+    assert Journal(path).is_at("w1", {"kubelet": "old"})
+    assert Journal(path).is_at("w2", OLD)
+
+
+def test_a_second_look_at_the_same_state_strikes_out_nothing(path):
+    Journal(path).begin({"w1": OLD})
+    Journal(path).done({"w1": OLD})
+    Journal(path).begin({"w1": OLD})
+    assert Journal(path).is_at("w1", OLD)
+
+
+def test_runs_of_a_role_each_add_up(path):
+    for role in OLD:
+        journal = Journal(path)
+        journal.begin({"w1": {role: "old"}})
+        journal.done({"w1": {role: "old"}})
+    assert Journal(path).is_at("w1", OLD)
+
+
+@pytest.mark.parametrize(
+    "torn", ['{"v":1,"host":"w2","ro', "\0\0\0", "[1]", '{"v":2,"host":"w2","roles":{"base":"old"}}', '{"v":1}', "null"]
+)
+def test_a_line_that_was_cut_or_is_of_another_format_tells_nothing_and_spoils_no_other(path, torn):
+    Journal(path).begin({"w1": OLD})
+    Journal(path).done({"w1": OLD})
+    with path.open("a") as file:
+        file.write(torn)
+    assert Journal(path).is_at("w1", OLD)
+    assert not Journal(path).is_at("w2", {"base": "old"})
+    journal = Journal(path)
+    journal.begin({"w3": OLD})
+    journal.done({"w3": OLD})
+    assert Journal(path).is_at("w3", OLD)
+
+
+def test_only_its_owner_reads_it(path):
+    Journal(path).begin({"w1": OLD})
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_it_keeps_one_line_a_host_from_one_run_to_the_next(path):
+    for _ in range(3):
+        journal = Journal(path)
+        journal.begin({"w1": OLD, "w2": OLD})
+        journal.done({"w1": OLD})
+        journal.done({"w2": OLD})
+    Journal(path).begin({})
+    assert [json.loads(line)["host"] for line in path.read_text().splitlines()] == ["w1", "w2"]
+
+
+def test_a_process_that_is_killed_while_it_writes_loses_no_host_that_it_has_told_of(path):
+    """The child tells of each host after it is in the journal; what it told before it was killed must be there."""
+    program = (
+        "import sys; from pathlib import Path; from inventories.journal import Journal\n"
+        "states = {f'w{n}': {'base': 'x' * 24} for n in range(100000)}\n"
+        "journal = Journal(Path(sys.argv[1])); journal.begin(states)\n"
+        "for host in states: journal.done({host: states[host]}); print(host, flush=True)\n"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    told = [child.stdout.readline().strip() for _ in range(200)]
+    os.kill(child.pid, signal.SIGKILL)
+    told += [line.strip() for line in child.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+    child.wait()
+    child.stdout.close()
+    journal = Journal(path)
+    assert len(told) >= 200
+    assert [host for host in told if not journal.is_at(host, {"base": "x" * 24})] == []
