@@ -1,0 +1,142 @@
+"""PRV-002, PRV-003, PRV-005 to PRV-008: what machines need before they are installed. PRV-001 and PRV-004 are of values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+
+from cluster.check.finding import Finding, Rule, Subject
+from cluster.document import Where
+from cluster.pools import Host
+from cluster.provisioning import Provisioning, SystemDisk
+from cluster.sites import Site
+
+# What a name says that only tells the bus: nvme-*, scsi-3*.
+_BUS = re.compile(r"((ata|nvme|scsi|wwn|usb|virtio)[-_.]?)?(eui\.|uuid\.|0x)?")
+_LETTERS_OF_A_MODEL = 4
+
+
+def _provisioned(subject: Subject) -> Iterator[tuple[str, Where, Site, Provisioning]]:
+    for name, site in subject.spec.sites.items():
+        if site.provisioning:
+            yield name, ("sites", name, "provisioning"), site, site.provisioning
+
+
+def _machines(subject: Subject, site: str) -> Iterator[tuple[Where, str, Host]]:
+    for where, pool, host in subject.hosts():
+        if subject.spec.pools[pool].site == site:
+            yield where, pool, host
+
+
+def known_machines(subject: Subject) -> Iterator[Finding]:
+    """A machine is known by its MAC when it boots, and reached by its BMC."""
+    for name, _, _, provisioning in _provisioned(subject):
+        for where, pool, host in _machines(subject, name):
+            also: tuple[Where, ...] = (("pools", pool, "site"), ("sites", name, "provisioning"))
+            if host.mac is None:
+                message = f"{host.name} has no mac, and {name} has provisioning: nothing tells its installer who it is"
+                yield Finding(
+                    where, message, "add the mac of the card that boots, from its label or its BMC", also=also
+                )
+            if host.bmc is None and provisioning.bmc:
+                message = f"{host.name} has no bmc, and {name} has provisioning.bmc: nothing could power it"
+                yield Finding(where, message, "add the address of its BMC, or remove provisioning.bmc", also=also)
+
+
+def system_disk(subject: Subject) -> Iterator[Finding]:
+    """A rule that means one disk, and none of Ceph's."""
+    for name, where, site, provisioning in _provisioned(subject):
+        disk, place = provisioning.disk, (*where, "disk")
+        if disk.by_id is None and disk.min_size is None and disk.max_size is None:
+            hint = "write by_id, or min_size and max_size: {by_id: nvme-Micron_7450*, max_size: 1TiB}"
+            yield Finding(place, "disk says nothing, so every disk would be meant", hint)
+        elif disk.by_id and disk.min_size is None and disk.max_size is None and _names_no_model(disk.by_id):
+            message = f"disk.by_id {disk.by_id} means every disk of a bus"
+            yield Finding(
+                (*place, "by_id"), message, "write the model: nvme-Micron_7450*, or add min_size and max_size"
+            )
+        if disk.min_size and disk.max_size and disk.min_size > disk.max_size:
+            also: tuple[Where, ...] = ((*place, "max_size"),)
+            yield Finding(
+                (*place, "min_size"), "disk.min_size is above disk.max_size; no disk fits", "swap them", also=also
+            )
+        for kind, theirs in site.ceph.disks.items() if site.ceph else ():
+            if _may_be_one(disk, theirs.by_id, theirs.min_size, theirs.max_size):
+                message = f"disk may be one that Ceph is given at {name} (ceph.disks.{kind}); it would be installed on"
+                other = ("sites", name, "ceph", "disks", kind)
+                hint = "tell them apart by by_id or by size: min_size here above max_size there, say"
+                yield Finding(place, message, hint, also=(other,))
+
+
+def _names_no_model(by_id: str) -> bool:
+    literal, *wild = re.split(r"[*?]", by_id, maxsplit=1)
+    return bool(wild) and len(_BUS.sub("", literal, count=1)) < _LETTERS_OF_A_MODEL
+
+
+def _may_be_one(disk: SystemDisk, by_id: str, least: int, most: int | None) -> bool:
+    """Whether one disk could fit both rules: by size, and by names of which one fits the other as it stands."""
+    if (disk.max_size is not None and disk.max_size < least) or (most is not None and (disk.min_size or 0) > most):
+        return False
+    return disk.by_id is None or fnmatchcase(by_id, disk.by_id) or fnmatchcase(disk.by_id, by_id)
+
+
+def logins(subject: Subject) -> Iterator[Finding]:
+    """There is no password, so a machine without a key would let nobody in."""
+    for name, where, _, provisioning in _provisioned(subject):
+        if not provisioning.authorized_keys:
+            message = f"authorized_keys of {name} is empty; nobody could log in"
+            yield Finding((*where, "authorized_keys"), message, "add the line of a .pub file")
+
+
+def trusted_bmcs(subject: Subject) -> Iterator[Finding]:
+    """A password goes to no BMC whose certificate nobody vouches for; and media are attached by BMCs."""
+    for name, where, _, provisioning in _provisioned(subject):
+        bmc = provisioning.bmc
+        if bmc and (bmc.ca is None) == (bmc.pins is None):
+            both = "both ca and pins" if bmc.ca else "neither ca nor pins"
+            hint = "write ca: bmc-ca.pem where an authority signed the certificates, else pins: bmc-pins.txt"
+            yield Finding(
+                (*where, "bmc"), f"bmc of {name} has {both}; its certificates are verified by one of them", hint
+            )
+        if provisioning.media and bmc is None:
+            message = f"media of {name} are attached by BMCs, and there is no bmc"
+            yield Finding((*where, "media"), message, "add bmc, or remove media to boot by PXE")
+
+
+def routers(subject: Subject) -> Iterator[Finding]:
+    """The way out of a rack is an address in it that no machine has."""
+    for name, where, site, provisioning in _provisioned(subject):
+        place = (*where, "router")
+        for rack, network in site.racks.items():
+            also: tuple[Where, ...] = (("sites", name, "racks", rack),)
+            if provisioning.router >= network.num_addresses - 1:
+                message = f"rack {rack} ({network}) has no address {provisioning.router} for its router"
+                yield Finding(place, message, "write a smaller number, for example 1", also=also)
+        for host_where, _, host in _machines(subject, name):
+            rack_network = site.racks.get(host.rack)
+            if rack_network and int(host.address) == int(rack_network.network_address) + provisioning.router:
+                message = (
+                    f"{host.name} has {host.address}, which is the router's of rack {host.rack} (provisioning.router)"
+                )
+                yield Finding(
+                    (*host_where, "address"), message, "write another address, or another router", also=(place,)
+                )
+
+
+def own_iron(subject: Subject) -> Iterator[Finding]:
+    """A lab's machines are made by the lab, with nothing to boot."""
+    for name, where, _, _ in _provisioned(subject):
+        if subject.cluster.is_lab:
+            message = f"provisioning is on for site {name} of a lab, whose machines have no BMC and boot nothing"
+            yield Finding(where, message, "remove provisioning")
+
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("PRV-002", known_machines),
+    ("PRV-003", system_disk),
+    ("PRV-005", logins),
+    ("PRV-006", trusted_bmcs),
+    ("PRV-007", routers),
+    ("PRV-008", own_iron),
+)
