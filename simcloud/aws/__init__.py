@@ -10,6 +10,7 @@ from simcloud.aws import (
     disks,
     dns,
     endpoints,
+    files,
     identity,
     interfaces,
     keys,
@@ -50,7 +51,7 @@ def _place_of(call: Call, _: str) -> str | None:
 _GLOBAL = ("aws:iam/", "aws:route53/")
 _PARTS = (
     *(network, security, interfaces, endpoints, vpn),
-    *(identity, keys, secrets, storage, disks),
+    *(identity, keys, secrets, storage, disks, files),
     *(compute, scaling, load_balancing, dns),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from simcloud.aws.addresses import claimed, first_free, private_name, public_address
 from simcloud.aws.common import arn, ec2, made_up, named, others, refused, tags, vpc_of
 from simcloud.aws.security import beside_subnets
-from simcloud.aws.tokens import ADDRESS, INSTANCE, INTERFACE, INTERNET_GATEWAY, NAT_GATEWAY, SECURITY_GROUP, SUBNET
+from simcloud.aws.tokens import ADDRESS, INSTANCE, INTERFACE, INTERNET_GATEWAY, NAT_GATEWAY, SECURITY_GROUP, SUBNET, VPC
 from simcloud.identifiers import digest
 from simcloud.rules import Call, Reason, Reference, ResourceType, Saying
 from simcloud.values import Properties, Value
@@ -112,10 +112,25 @@ def _gateway_outputs(call: Call) -> Properties:
     }
 
 
+def _is_regional(call: Call) -> bool:
+    return call.inputs.get("availabilityMode") == "regional"
+
+
+def _whole_region(call: Call) -> None:
+    """A regional one is the VPC's, and AWS places it and gives it its addresses."""
+    wrong = [name for name in ("subnetId", "allocationId", "privateIp") if call.inputs.get(name)]
+    if _is_regional(call) and (wrong or not call.inputs.get("vpcId")):
+        raise refused(
+            "InvalidParameterCombination",
+            f"availability_mode regional: {', '.join(wrong) or 'vpc_id is missing'}",
+            "it has vpcId, and neither a subnet nor addresses but those in availabilityZoneAddresses",
+        )
+
+
 def _its_address(call: Call) -> None:
     """A public one has an Elastic IP address to itself."""
     address, is_public = call.text("allocationId"), call.inputs.get("connectivityType", "public") == "public"
-    if is_public and not address:
+    if is_public and not address and not _is_regional(call):
         raise refused(
             "MissingParameter",
             "The request must include the AllocationId parameter. Add the required parameter and retry the request.",
@@ -133,9 +148,9 @@ def _its_address(call: Call) -> None:
 def _way_out(call: Call) -> None:
     subnet = call.target("subnetId")
     is_public = call.inputs.get("connectivityType", "public") == "public"
-    if subnet is None or not is_public:
+    vpc = vpc_of(subnet) if subnet else call.text("vpcId")
+    if not vpc or not is_public:
         return
-    vpc = vpc_of(subnet)
     if not any(gateway.inputs.get("vpcId") == vpc for gateway in call.world.of_type(INTERNET_GATEWAY)):
         raise refused(
             "Gateway.NotAttached",
@@ -152,8 +167,8 @@ _gateway = ResourceType(
     outputs=_gateway_outputs,
     where=("region",),
     replace_on=("allocationId", "subnetId", "connectivityType", "privateIp", "vpcId", "availabilityMode"),
-    references=(ONE_SUBNET, Reference("allocationId", (ADDRESS,))),
-    refuse=(_its_address, _way_out, claimed("privateIp", lambda call: call.target("subnetId"))),
+    references=(ONE_SUBNET, Reference("allocationId", (ADDRESS,)), Reference("vpcId", (VPC,))),
+    refuse=(_whole_region, _its_address, _way_out, claimed("privateIp", lambda call: call.target("subnetId"))),
 )
 
 TYPES = (_interface, _address, _gateway)

@@ -11,7 +11,17 @@ from simcloud.aws.addresses import claim
 from simcloud.aws.common import arn, named, others, refused, tags, vpc_of
 from simcloud.aws.network import IN_VPC
 from simcloud.aws.security import beside_subnets
-from simcloud.aws.tokens import BALANCER, BUCKET, BUCKET_POLICY, LISTENER, SECURITY_GROUP, SUBNET, TARGETS
+from simcloud.aws.tokens import (
+    ADDRESS,
+    BALANCER,
+    BUCKET,
+    BUCKET_POLICY,
+    INTERNET_GATEWAY,
+    LISTENER,
+    SECURITY_GROUP,
+    SUBNET,
+    TARGETS,
+)
 from simcloud.identifiers import digest
 from simcloud.rules import Call, Naming, Reason, Reference, ResourceType, Saying
 from simcloud.values import Properties, Value, at
@@ -113,6 +123,29 @@ def _mapped(call: Call) -> None:
             claim(call, subnet, text, "subnetMappings[].privateIpv4Address")
 
 
+def _reached_from_outside(call: Call) -> None:
+    """Elastic IP addresses are for those that the internet reaches, each for one, and need an internet gateway."""
+    internal, wanted = bool(call.inputs.get("internal")), list(at(call.inputs, "subnetMappings[].allocationId"))
+    if internal and wanted:
+        raise refused(
+            "InvalidConfigurationRequest",
+            "An Elastic IP address can be specified for internet-facing load balancers only",
+            "leave allocationId out, or internal",
+        )
+    for other in others(call):
+        if taken := {*wanted} & {*at(other.inputs, "subnetMappings[].allocationId")}:
+            text = f"The allocation IDs are not available for use: {', '.join(sorted(taken))}"
+            raise refused("AllocationIdNotFound", text, f"{other.id} has them")
+    for vpc in {vpc_of(subnet) for subnet in _subnets(call)}:
+        gateways = call.world.of_type(INTERNET_GATEWAY)
+        if not internal and not any(gateway.inputs.get("vpcId") == vpc for gateway in gateways):
+            raise refused(
+                "InvalidSubnet",
+                f"VPC {vpc} has no internet gateway",
+                "make the load balancer depend on one, or internal",
+            )
+
+
 def _logs(call: Call) -> None:
     """Who delivers logs may write to the bucket before it is asked to."""
     for logs in at(call.inputs, "accessLogs"):
@@ -140,9 +173,10 @@ _balancer = ResourceType(
     references=(
         *(Reference(path, (SUBNET,)) for path in _PLACES),
         Reference("securityGroups[]", (SECURITY_GROUP,)),
+        Reference("subnetMappings[].allocationId", (ADDRESS,)),
         Reference("accessLogs.bucket", (BUCKET,), holds=False),
     ),
-    refuse=(_one_a_zone, beside_subnets(("securityGroups[]",), _subnets), _mapped, _logs),
+    refuse=(_one_a_zone, beside_subnets(("securityGroups[]",), _subnets), _mapped, _reached_from_outside, _logs),
     implied=lambda outputs: [(BALANCER, str(outputs["dnsName"]).lower())],
     protected_by={"enableDeletionProtection": True},
     says={

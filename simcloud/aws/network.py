@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from ipaddress import IPv4Network
 
 from simcloud.aws.common import ec2, made_up, named, others, refused, vpc_of
@@ -21,6 +22,7 @@ from simcloud.identifiers import digest
 from simcloud.refusals import apart, inside, networks, offered, size_of_range
 from simcloud.rules import Call, Place, Reason, Reference, ResourceType, Saying
 from simcloud.values import Properties, Value, at
+from simcloud.world import Record
 
 IN_VPC = Reference("vpcId", (VPC,))
 
@@ -78,14 +80,20 @@ def _no_addresses_left(call: Call) -> None:
     """What has a public address in the VPC goes before its internet gateway."""
     vpc = call.text("vpcId")
     for gateway in call.world.of_type(NAT_GATEWAY):
-        subnet = call.world.get(SUBNET, str(gateway.inputs.get("subnetId")))
-        if vpc and subnet and vpc_of(subnet) == vpc and gateway.inputs.get("allocationId"):
+        is_public = gateway.inputs.get("connectivityType", "public") == "public"
+        if vpc and is_public and _vpc_of_gateway(call, gateway) == vpc:
             raise refused(
                 "DependencyViolation",
                 f"Network {vpc} has some mapped public address(es). Please unmap those public address(es) before "
                 "detaching the gateway.",
                 f"delete first: {gateway}",
             )
+
+
+def _vpc_of_gateway(call: Call, gateway: Record) -> str:
+    """That of a NAT gateway's subnet; a regional one has none and names the VPC."""
+    subnet = call.world.get(SUBNET, str(gateway.inputs.get("subnetId")))
+    return vpc_of(subnet) if subnet else str(gateway.inputs.get("vpcId", ""))
 
 
 def _target(route: Mapping[str, Value]) -> list[str]:
@@ -95,7 +103,7 @@ def _target(route: Mapping[str, Value]) -> list[str]:
 def _routes(call: Call) -> None:
     """Each destination once, with one target, and none that the local route has already."""
     seen: set[str] = set()
-    vpc = call.target("vpcId")
+    vpc = call.target("vpcId") or call.target("defaultRouteTableId")
     own = list(networks(at(vpc.outputs, "cidrBlock"))) if vpc else []
     for route in at(call.inputs, "routes[]"):
         destination = str(next((route[name] for name in _DESTINATIONS if route.get(name)), ""))
@@ -127,12 +135,13 @@ def _not_local(destination: str, route: Mapping[str, Value], own: list[IPv4Netwo
 
 
 def _gateways_of_the_vpc(call: Call) -> None:
-    for gateway in named(call, "routes[].gatewayId"):
-        if vpc_of(gateway) != call.text("vpcId"):
+    vpc = call.target("vpcId") or call.target("defaultRouteTableId")
+    for gateway in named(call, "routes[].gatewayId", "propagatingVgws[]"):
+        if vpc and vpc_of(gateway) != vpc.id:
             raise refused(
                 "InvalidParameterValue",
                 f"route table {call.id} and network gateway {gateway.id} belong to different networks",
-                f"attach the gateway to {call.text('vpcId')} first",
+                f"attach the gateway to {vpc.id} first",
             )
 
 
@@ -237,6 +246,27 @@ _route_table = ResourceType(
     refuse=(_routes, _gateways_of_the_vpc),
 )
 
+
+def _with_its_vpc(call: Call) -> Properties:
+    vpc = call.target("defaultRouteTableId")
+    return {**ec2("route-table")(call), "vpcId": vpc.id if vpc else ""}
+
+
+_default_table = replace(
+    _route_table,
+    token="aws:ec2/defaultRouteTable:DefaultRouteTable",
+    identify=lambda call: call.text("defaultRouteTableId"),
+    outputs=_with_its_vpc,
+    replace_on=("defaultRouteTableId",),
+    references=(
+        # The provider adopts what came with the VPC, and lets it go without deleting it.
+        Reference("defaultRouteTableId", (ROUTE_TABLE,), holds=False),
+        *_route_table.references[1:],
+        Reference("propagatingVgws[]", (VPN_GATEWAY,), holds=False),
+    ),
+    upserts=True,
+)
+
 _association = ResourceType(
     token="aws:ec2/routeTableAssociation:RouteTableAssociation",
     noun="association",
@@ -252,4 +282,4 @@ _association = ResourceType(
     refuse=(_in_one_network, _one_a_subnet),
 )
 
-TYPES = (_vpc, _subnet, _gateway, _route_table, _association)
+TYPES = (_vpc, _subnet, _gateway, _route_table, _default_table, _association)

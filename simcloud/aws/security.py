@@ -11,10 +11,13 @@ from simcloud.aws.common import ec2, made_up, named, others, refused, vpc_of
 from simcloud.aws.network import IN_VPC
 from simcloud.aws.tokens import SECURITY_GROUP, VPC
 from simcloud.rules import Call, Naming, Reason, Reference, ResourceType, Rule, Saying
+from simcloud.values import at
 from simcloud.world import Record
 
 # "Amazon VPC quotas": rules of a group in each direction, and groups of a network interface.
 _RULES, _GROUPS = 60, 5
+# Where a group states its rules itself: where it says whom they let through.
+_STATED = ("cidrBlocks", "ipv6CidrBlocks", "prefixListIds", "securityGroups")
 _PEERS = ("cidrIpv4", "cidrIpv6", "prefixListId", "referencedSecurityGroupId")
 _PORTED = {"tcp": "TCP", "udp": "UDP", "6": "TCP", "17": "UDP"}
 _MEANING = ("securityGroupId", "ipProtocol", "fromPort", "toPort", *_PEERS)
@@ -67,10 +70,13 @@ def _one_peer(call: Call) -> None:
 
 
 def _ports(call: Call) -> None:
-    protocol = _PORTED.get(call.text("ipProtocol").lower())
+    _port_range(call.text("ipProtocol"), call.inputs.get("fromPort"), call.inputs.get("toPort"))
+
+
+def _port_range(said: str, low: float | None, high: float | None) -> None:
+    protocol = _PORTED.get(said.lower())
     if protocol is None:
         return
-    low, high = call.inputs.get("fromPort"), call.inputs.get("toPort")
     if low is None or high is None:
         raise refused(
             "InvalidParameterValue",
@@ -102,6 +108,55 @@ def _once(call: Call) -> None:
             "The maximum number of rules per security group has been reached.",
             f"{call.text('securityGroupId')} has {len(beside)} in this direction; merge ranges or ask for a higher quota",
         )
+
+
+def _stated_rules(call: Call) -> None:
+    """Rules that a group states itself: each once, with ports and a peer, and no more than a group has."""
+    for side in ("ingress", "egress"):
+        seen: set[tuple[object, ...]] = set()
+        for rule in at(call.inputs, f"{side}[]"):
+            said, low, high = str(rule.get("protocol")), rule.get("fromPort"), rule.get("toPort")
+            if said == "-1" and (low or high):
+                raise refused(
+                    "", f"from_port ({low}) and to_port ({high}) must both be 0 with protocol -1", "set both to 0"
+                )
+            _port_range(said, low, high)
+            peers = [str(peer) for name in _STATED for peer in rule.get(name) or ()]
+            peers += ["self"] if rule.get("self") else []
+            for peer in peers:
+                _stated_once(seen, (said, low, high, peer))
+            if not peers:
+                raise refused(
+                    "InvalidParameterValue", f"{side}: a rule names nobody", f"give it one of {', '.join(_STATED)}"
+                )
+        if len(seen) > _RULES:
+            raise refused(
+                "RulesPerSecurityGroupLimitExceeded",
+                "The maximum number of rules per security group has been reached.",
+                f"{side} has {len(seen)}, each peer of a rule counts; merge ranges or ask for a higher quota",
+            )
+
+
+def _stated_once(seen: set[tuple[object, ...]], rule: tuple[object, ...]) -> None:
+    if rule in seen:
+        raise refused(
+            "InvalidParameterValue",
+            "The same permission must not appear multiple times",
+            f"protocol, ports and peer {rule} are there twice; two rules of a group must differ in more than their "
+            "description",
+        )
+    seen.add(rule)
+
+
+def _stated_peers_in_reach(call: Call) -> None:
+    own = call.target("vpcId")
+    for peer in named(call, "ingress[].securityGroups[]", "egress[].securityGroups[]"):
+        if own and vpc_of(peer) != own.id:
+            raise refused(
+                "InvalidGroup.NotFound",
+                "You have specified two resources that belong to different networks.",
+                f"{peer.id} must be a group of {own.id}, or of a VPC that it is peered with",
+            )
 
 
 def _peer(call: Call) -> str:
@@ -146,6 +201,7 @@ _security_group = ResourceType(
         Reference("ingress[].securityGroups[]", (SECURITY_GROUP,)),
         Reference("egress[].securityGroups[]", (SECURITY_GROUP,)),
     ),
+    refuse=(_stated_rules, _stated_peers_in_reach),
     says={
         Reason.TAKEN: Saying(
             "api error InvalidGroup.Duplicate: The security group '{name}' already exists for VPC '{parent}'",

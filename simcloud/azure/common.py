@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from simcloud.azure.words import refused
 from simcloud.identifiers import digest, guid
 from simcloud.rules import Call, Naming, ResourceType, Rule
-from simcloud.values import Properties, at
+from simcloud.values import Properties, at, plain
 from simcloud.world import Record
 
 TENANT = guid("tenant")
@@ -74,13 +74,17 @@ def found(call: Call, types: Iterable[str], id_: object) -> Record | None:
 
 
 def sole_user(path: str, code: str, message: str) -> Rule:
-    """What is named at `path` has no other user. message: may use ``{value}``, ``{user}`` and ``{id}``."""
+    """What is named at `path` has no other user. message: may use ``{value}``, ``{user}`` and ``{id}``.
+
+    A subnet may be part of its network, whose users are then those of all its subnets.
+    """
 
     def rule(call: Call) -> None:
         for reference in call.type.references:
             for text in at(call.inputs, path) if reference.path == path else ():
                 used = call.resolve(reference, str(text))
-                others = [user for user in (call.world.users(used) if used else ()) if user.id != call.id]
+                users = [user for user in (call.world.users(used) if used else ()) if user.id != call.id]
+                others = [user for user in users if folded(text) in folded(plain(user.inputs))]
                 if others:
                     raise refused(
                         code,

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from simcloud.azure.addresses import PREFIXES, SUBNET
-from simcloud.azure.common import group_id, network_name, outputs, under_group
+from simcloud.azure.common import folded, group_id, network_name, outputs, under_group
 from simcloud.azure.nat import NAT_GATEWAY, ROUTE_TABLE
 from simcloud.azure.resources import IN_GROUP
 from simcloud.azure.security_groups import SECURITY_GROUP
 from simcloud.azure.words import BAD_REQUEST, refused
 from simcloud.refusals import apart, apart_within, inside, networks, overlap, size_of_range
 from simcloud.rules import Call, Reason, Reference, ResourceType, Saying
-from simcloud.values import Properties, at
+from simcloud.values import Properties, at, plain
 
 NETWORK = "azure-native:network:VirtualNetwork"
 GATEWAY_SUBNET = "GatewaySubnet"
@@ -67,15 +67,46 @@ def _keeps_prefixes_in_use(call: Call) -> None:
         raise call.refusal(Reason.FIXED, path=PREFIXES[0], value=", ".join(before), users=str(users[0]))
 
 
-def _gateway_subnet_is_bare(call: Call) -> None:
-    """ "About VPN Gateway configuration settings" and "What is NAT Gateway": what a GatewaySubnet cannot have."""
-    if call.name != GATEWAY_SUBNET:
+def _keeps_inline_subnets_in_use(call: Call) -> None:
+    """A subnet that is left out of the list is deleted."""
+    if call.old is None:
         return
-    for path in ("networkSecurityGroup", "natGateway"):
-        if call.inputs.get(path):
+    before, after = (
+        {subnet.get("name"): [text for path in PREFIXES for text in at(subnet, path)] for subnet in inputs}
+        for inputs in (
+            plain(call.old.inputs).get("subnets") or (),
+            call.inputs.get("subnets") or (),
+        )
+    )
+    for name, prefixes in before.items():
+        id_ = f"{call.id}/subnets/{name}"
+        users = [user for user in call.world.users(call.old) if folded(id_) in folded(plain(user.inputs))]
+        if users and name not in after:
             raise refused(
-                BAD_REQUEST, f"Subnet {call.id} cannot have a {path}: it is a gateway's.", f"leave out {path}"
+                "InUseSubnetCannotBeDeleted",
+                f"Subnet {name} is in use by {users[0].id} and cannot be deleted. In order to delete the subnet, delete "
+                "all the resources within the subnet.",
+                f"delete first: {', '.join(map(str, users))}",
             )
+        if users and after[name] != prefixes:
+            raise refused(
+                "InUsePrefixCannotBeDeleted",
+                f"IpPrefix {', '.join(prefixes)} on Subnet {name} has active allocations and cannot be deleted.",
+                f"move or delete first: {users[0]}",
+            )
+
+
+def _gateway_subnets_are_bare(call: Call) -> None:
+    """ "About VPN Gateway configuration settings" and "What is NAT Gateway": what a GatewaySubnet cannot have."""
+    inline = [subnet for subnet in call.inputs.get("subnets") or () if subnet.get("name") == GATEWAY_SUBNET]
+    for subnet in [call.inputs] if call.name == GATEWAY_SUBNET else inline:
+        for path in ("networkSecurityGroup", "natGateway"):
+            if subnet.get(path):
+                raise refused(
+                    BAD_REQUEST,
+                    f"Subnet {GATEWAY_SUBNET} of {call.id} cannot have a {path}: it is a gateway's.",
+                    f"leave out {path}",
+                )
 
 
 _network = ResourceType(
@@ -97,6 +128,8 @@ _network = ResourceType(
         size_of_range("addressSpace.addressPrefixes[]", 2, 29),
         _inline_subnets_lie_inside,
         apart_within(*_INLINE),
+        _keeps_inline_subnets_in_use,
+        _gateway_subnets_are_bare,
     ),
     implied=_with_subnets,
     says={
@@ -131,7 +164,7 @@ _subnet = ResourceType(
         apart("virtualNetworkName", *PREFIXES),
         _apart_from_inline_subnets,
         _keeps_prefixes_in_use,
-        _gateway_subnet_is_bare,
+        _gateway_subnets_are_bare,
     ),
     says={
         Reason.IN_USE: Saying(

@@ -31,10 +31,11 @@ def _name_is_the_tenant_s_only(call: Call) -> None:
 
 
 def _can_be_given(call: Call) -> None:
-    """Where it can be given is a scope that it is made at, or one below."""
+    """It can be given at the scope that it is made at, or below, and at others beside it ("Understand Azure custom
+    roles", AssignableScopes)."""
     scope = folded(f"/{call.text('scope').strip('/')}")
     given = [folded(text) for text in at(call.inputs, "assignableScopes[]")]
-    if not given or not all(f"{text}/".startswith(f"{scope}/") for text in given):
+    if not any(f"{text}/".startswith(f"{scope}/") for text in given):
         raise refused(
             "InvalidRoleDefinitionScope",
             f"Role definition {call.id} has the assignable scopes {', '.join(given) or 'none'} beside its scope {scope}.",

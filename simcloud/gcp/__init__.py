@@ -11,6 +11,7 @@ from simcloud.gcp import (
     disks,
     dns,
     firewall,
+    firewall_policy,
     groups,
     iam,
     kms,
@@ -57,7 +58,7 @@ def _region_of(call: Call) -> str:
 
 
 _MODULES = (
-    *(network, firewall, routing, vpn, load_balancing, compute, groups, disks),
+    *(network, firewall, firewall_policy, routing, vpn, load_balancing, compute, groups, disks),
     *(dns, kms, secrets, iam, storage),
 )
 

@@ -15,9 +15,9 @@ _SOURCES = ("sourceTags", "sourceRanges", "sourceServiceAccounts")
 _BY_TAG, _BY_ACCOUNT = ("sourceTags", "targetTags"), ("sourceServiceAccounts", "targetServiceAccounts")
 
 # "Firewall resource", Compute Engine API: IPProtocol; ports are of those of them that have ports.
-_PROTOCOLS = ("tcp", "udp", "icmp", "esp", "ah", "sctp", "ipip", "all")
-_WITH_PORTS = ("tcp", "udp", "sctp", "6", "17", "132")
-_PORTS = re.compile(r"\d{1,5}(-\d{1,5})?")
+PROTOCOLS = ("tcp", "udp", "icmp", "esp", "ah", "sctp", "ipip", "all")
+WITH_PORTS = ("tcp", "udp", "sctp", "6", "17", "132")
+PORTS = re.compile(r"\d{1,5}(-\d{1,5})?")
 
 
 def _sources(call: Call) -> None:
@@ -64,11 +64,11 @@ def _protocols(call: Call) -> None:
     for path in ("allows", "denies"):
         for row in at(call.inputs, f"{path}[]"):
             protocol, ports = str(row.get("protocol", "")).lower(), row.get("ports") or []
-            if protocol not in _PROTOCOLS and not (protocol.isdigit() and int(protocol) < 256):
+            if protocol not in PROTOCOLS and not (protocol.isdigit() and int(protocol) < 256):
                 raise invalid(
-                    f"{path}.protocol", protocol, "Unknown protocol.", f"{', '.join(_PROTOCOLS)}, or its number"
+                    f"{path}.protocol", protocol, "Unknown protocol.", f"{', '.join(PROTOCOLS)}, or its number"
                 )
-            if ports and protocol not in _WITH_PORTS:
+            if ports and protocol not in WITH_PORTS:
                 raise invalid(
                     f"{path}.ports",
                     str(ports),
@@ -76,7 +76,7 @@ def _protocols(call: Call) -> None:
                     "leave them out",
                 )
             for port in map(str, ports):
-                if not _PORTS.fullmatch(port) or max(map(int, port.split("-"))) > 65535:
+                if not PORTS.fullmatch(port) or max(map(int, port.split("-"))) > 65535:
                     raise invalid(f"{path}.ports", port, "Invalid port range.", "a port, or two with a hyphen")
 
 

@@ -110,6 +110,32 @@ def _membership(token: str, noun: str, parent: Callable[[Call], str], *reference
     )
 
 
+def _members(call: Call) -> None:
+    for text in map(str, at(call.inputs, "members[]")):
+        if not _MEMBER.fullmatch(text):
+            raise conflict(
+                "members", f'invalid value for members (IAM members must have a known prefix): "{text}"',
+                "such as serviceAccount:<email>",
+            )  # fmt: skip
+
+
+def _binding(token: str, noun: str, path: str, *references: Reference) -> ResourceType:
+    """All members of one role on one thing: whoever else has the role loses it."""
+    return ResourceType(
+        token=token,
+        noun=noun,
+        identify=lambda call: f"{_target(path)(call)}/{call.text('role')}",
+        replace_on=(path, "role", "condition"),
+        references=(
+            *references,
+            of_account("members[]"),
+            Reference("role", (ROLE,), holds=False, optional=True),
+        ),
+        refuse=(_members, _role, known_account("members[]")),
+        upserts=True,
+    )
+
+
 def _target(path: str) -> Callable[[Call], str]:
     def identify(call: Call) -> str:
         found = call.target(path)
@@ -196,9 +222,14 @@ _custom_role = ResourceType(
 )
 
 
+# "Service agents", IAM: of services whose agent is named otherwise.
+_AGENTS = {"file": "cloud-filer", "compute": "compute-system"}
+
+
 def _agent(call: Call) -> Properties:
     service = call.text("service").removesuffix(".googleapis.com")
-    email = f"service-{project_number(call.text('project'))}@gcp-sa-{service}.iam.gserviceaccount.com"
+    kind = _AGENTS.get(service, f"gcp-sa-{service}")
+    email = f"service-{project_number(call.text('project'))}@{kind}.iam.gserviceaccount.com"
     return {"email": email, "member": f"serviceAccount:{email}"}
 
 
@@ -223,6 +254,18 @@ TYPES = (
         "kms_crypto_key_iam_member",
         _target("cryptoKeyId"),
         Reference("cryptoKeyId", (KEY,), holds=False),
+    ),
+    _binding(
+        "gcp:kms/cryptoKeyIAMBinding:CryptoKeyIAMBinding",
+        "kms_crypto_key_iam_binding",
+        "cryptoKeyId",
+        Reference("cryptoKeyId", (KEY,), holds=False),
+    ),
+    _binding(
+        "gcp:secretmanager/secretIamBinding:SecretIamBinding",
+        "secret_manager_secret_iam_binding",
+        "secretId",
+        Reference("secretId", (SECRET,), holds=False, resolve=bare),
     ),
     _membership(
         "gcp:kms/keyRingIAMMember:KeyRingIAMMember",

@@ -16,6 +16,7 @@ _LEAST_ROTATION = 86400
 _USE = "cloudkms.cryptoKeyVersions.useToEncrypt"
 _USERS = ("roles/cloudkms.cryptoKeyEncrypterDecrypter", "roles/cloudkms.cryptoKeyEncrypter", "roles/owner")
 _MEMBERS = (
+    "gcp:kms/cryptoKeyIAMBinding:CryptoKeyIAMBinding",
     "gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember",
     "gcp:kms/keyRingIAMMember:KeyRingIAMMember",
     "gcp:projects/iAMMember:IAMMember",
@@ -51,7 +52,8 @@ def usable(path: str, agent: str, words: str) -> Rule:
 
 
 def _allows(call: Call, member: Record, key: Record, agent: str) -> bool:
-    if agent not in str(member.inputs["member"]) or not _encrypts(call, str(member.inputs["role"])):
+    who = member.inputs.get("member") or member.inputs.get("members")
+    if agent not in str(who) or not _encrypts(call, str(member.inputs["role"])):
         return False
     on = [target for target in member.targets if target[0] in (KEY, KEY_RING)]
     return not on or key.key in on or any(target in key.targets for target in on)

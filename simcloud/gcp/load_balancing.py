@@ -96,31 +96,32 @@ def _backends(call: Call) -> None:
 
 
 def _frontend(call: Call) -> None:
-    """A rule of the load balancer that passes packets through, inside a network."""
-    if _scheme(call, "EXTERNAL") != "INTERNAL":
+    """A rule of a load balancer that passes packets through; outside of networks, one with a backend service."""
+    scheme = _scheme(call, "EXTERNAL")
+    if scheme not in ("INTERNAL", "EXTERNAL") or (scheme == "EXTERNAL" and not call.inputs.get("backendService")):
         return
     ports, every = list(at(call.inputs, "ports[]")), bool(call.inputs.get("allPorts"))
+    ranged = scheme == "EXTERNAL" and bool(call.inputs.get("portRange"))
     if len(ports) > _MOST_PORTS:
         raise invalid("ports", str(len(ports)), f"At most {_MOST_PORTS} ports may be specified.", "or set allPorts")
-    if bool(ports) == every:
+    if [bool(ports), every, ranged].count(True) != 1:
         raise invalid(
             "ports[0]", "", "Forwarding rules with backend services must specify at least one port.",
             "give ports, or allPorts, not both",
         )  # fmt: skip
-    if call.inputs.get("portRange"):
+    if scheme == "INTERNAL" and call.inputs.get("portRange"):
         raise invalid("portRange", call.text("portRange"), "Not for an INTERNAL forwarding rule.", "use ports")
     backend = call.target("backendService")
     if backend is None:
         raise invalid("backendService", "", "An INTERNAL forwarding rule needs a backend service.", "set it")
-    _matches(
-        call, str(backend.inputs.get("loadBalancingScheme", "INTERNAL")), str(backend.inputs.get("protocol", "TCP"))
-    )
+    of_backend = str(backend.inputs.get("loadBalancingScheme", "INTERNAL"))
+    _matches(call, scheme, of_backend, str(backend.inputs.get("protocol", "TCP")))
 
 
-def _matches(call: Call, scheme: str, protocol: str) -> None:
-    if scheme != "INTERNAL":
+def _matches(call: Call, own_scheme: str, scheme: str, protocol: str) -> None:
+    if scheme != own_scheme:
         raise invalid(
-            "loadBalancingScheme", "INTERNAL", f"The backend service's scheme is {scheme}.", "both must be the same"
+            "loadBalancingScheme", own_scheme, f"The backend service's scheme is {scheme}.", "both must be the same"
         )
     own = call.text("IPProtocol") or call.text("ipProtocol") or "TCP"
     if protocol not in (own, "UNSPECIFIED"):

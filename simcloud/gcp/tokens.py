@@ -1,6 +1,7 @@
 """Types of Google Cloud that others name."""
 
 NETWORK = "gcp:compute/network:Network"
+FIREWALL_POLICY = "gcp:compute/regionNetworkFirewallPolicyWithRules:RegionNetworkFirewallPolicyWithRules"
 SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
 ADDRESS = "gcp:compute/address:Address"
 GLOBAL_ADDRESS = "gcp:compute/globalAddress:GlobalAddress"

@@ -10,6 +10,7 @@ from cluster.subnets import zone_subnets
 from flows.flow import Role
 from stacks.aws import policies
 from stacks.aws.network import Network
+from stacks.aws.rules import endpoint_of
 from stacks.aws.security import SecurityGroups
 from stacks.aws.tags import tags
 
@@ -34,7 +35,7 @@ class Endpoints(pulumi.ComponentResource):
             vpc_id=network.vpc.id,
             service_name=self._service("s3"),
             vpc_endpoint_type="Gateway",
-            route_table_ids=[zone.routes.id for zone in network.zones.values()],
+            route_table_ids=[network.routes.id],
             tags=tags(self._cluster, "s3"),
             opts=self._own,
         )
@@ -48,10 +49,9 @@ class Endpoints(pulumi.ComponentResource):
             vpc_endpoint_type="Interface",
             private_dns_enabled=True,
             subnet_ids=[zone.api_servers.id for zone in network.zones.values()],
-            # AWS would take the first free one, which is the load balancer's.
             subnet_configurations=[
                 aws.ec2.VpcEndpointSubnetConfigurationArgs(
-                    subnet_id=network.zones[subnets.zone].api_servers.id, ipv4=str(subnets.balancer + 1)
+                    subnet_id=network.zones[subnets.zone].api_servers.id, ipv4=str(endpoint_of(subnets))
                 )
                 for subnets in zone_subnets(self._cluster.spec)
             ],

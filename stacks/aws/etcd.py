@@ -80,12 +80,14 @@ class Etcd(pulumi.ComponentResource):
         first, *_ = held = roles_on(self._cluster, host.name, self._plan)
         is_local = any(settings(self._cluster, role).disk == LOCAL for role in held)
         tagged = tags(self._cluster, f"etcd-{first}", host.name)
-        interface = self._interface(host, first, tagged)
         return aws.ec2.Instance(
             f"{self._cluster.name}-{host.name}",
             ami=self._image,
             instance_type=settings(self._cluster, first).machine,
-            primary_network_interface=aws.ec2.InstancePrimaryNetworkInterfaceArgs(network_interface_id=interface.id),
+            # Nothing else has an address in this subnet, so none takes it while the machine is replaced.
+            subnet_id=self._network.zones[host.zone].etcd.id,
+            private_ip=str(host.address),
+            vpc_security_group_ids=[self._group(first).id],
             iam_instance_profile=profile.name,
             user_data=user_data,
             metadata_options=aws.ec2.InstanceMetadataOptionsArgs(**metadata()),
@@ -109,18 +111,9 @@ class Etcd(pulumi.ComponentResource):
             ),
         )
 
-    def _interface(self, host: HostAddress, role: RoleName, tagged: Mapping[str, str]) -> aws.ec2.NetworkInterface:
+    def _group(self, role: RoleName) -> aws.ec2.SecurityGroup:
         dedicated = self._cluster.spec.etcd.events.hosts is EtcdHosts.DEDICATED
-        group = Role.ETCD_EVENTS if role == "events" and dedicated else Role.ETCD_MAIN
-        return aws.ec2.NetworkInterface(
-            f"{self._cluster.name}-{host.name}",
-            subnet_id=self._network.zones[host.zone].etcd.id,
-            private_ips=[str(host.address)],
-            security_groups=[self._security.of[group].id],
-            description=f"{self._cluster.name}: {host.name}",
-            tags=tagged,
-            opts=self._own,
-        )
+        return self._security.of[Role.ETCD_EVENTS if role == "events" and dedicated else Role.ETCD_MAIN]
 
     def _disk(self, role: RoleName, member: Member) -> None:
         """A disk that is deleted in spite of everything leaves a snapshot."""

@@ -10,6 +10,7 @@ import pulumi_aws as aws
 
 from cluster.spec import Cluster
 from cluster.subnets import ZoneSubnets, zone_subnets
+from cluster.vpn import gateway
 from stacks.aws.tags import tags
 
 ANYWHERE = "0.0.0.0/0"
@@ -17,19 +18,23 @@ ANYWHERE = "0.0.0.0/0"
 
 @dataclass(frozen=True)
 class Zone:
-    """The subnets of one zone that hosts are plugged into, and their routes."""
+    """The subnets of one zone that hosts are plugged into. public: where the spec has a public endpoint."""
 
     api_servers: aws.ec2.Subnet
     etcd: aws.ec2.Subnet
     workers: aws.ec2.Subnet
-    routes: aws.ec2.RouteTable
+    public: aws.ec2.Subnet | None
 
 
 class Network(pulumi.ComponentResource):
-    """A VPC over `network.nodes`. Only the NAT gateways, one a zone, have public addresses."""
+    """A VPC over `network.nodes`. Its main route table is that of all private subnets: a subnet that somebody adds has
+    no way to the internet but theirs."""
 
     zones: dict[str, Zone]
     """Name of the zone, as in the spec -> what is in it."""
+    routes: aws.ec2.DefaultRouteTable
+    vpn: aws.ec2.VpnGateway | None
+    """The region's end of tunnels, where a site has some."""
 
     def __init__(self, cluster: Cluster, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:aws:Network", f"{cluster.name}-network", None, opts)
@@ -37,8 +42,11 @@ class Network(pulumi.ComponentResource):
         self._own = pulumi.ResourceOptions(parent=self)
         self.vpc = self._vpc()
         self._close_default_group()
-        self._outward = self._internet()
-        self.zones = {subnets.zone: self._zone(subnets) for subnets in zone_subnets(cluster.spec)}
+        self.vpn = self._vpn() if any(site.vpn for site in cluster.spec.sites.values()) else None
+        internet = self._internet()
+        self.routes = self._private(self._nat(internet))
+        outward = self._public(internet) if cluster.spec.control_plane.public else None
+        self.zones = {subnets.zone: self._zone(subnets, outward) for subnets in zone_subnets(cluster.spec)}
         self.register_outputs({})
 
     def _vpc(self) -> aws.ec2.Vpc:
@@ -62,44 +70,75 @@ class Network(pulumi.ComponentResource):
             opts=self._own,
         )
 
-    def _internet(self) -> aws.ec2.RouteTable:
-        """Routes of the public subnets."""
-        name, tagged = f"{self._cluster.name}-internet", tags(self._cluster, "internet")
-        gateway = aws.ec2.InternetGateway(name, vpc_id=self.vpc.id, tags=tagged, opts=self._own)
-        route = aws.ec2.RouteTableRouteArgs(cidr_block=ANYWHERE, gateway_id=gateway.id)
-        return aws.ec2.RouteTable(name, vpc_id=self.vpc.id, routes=[route], tags=tagged, opts=self._own)
-
-    def _zone(self, subnets: ZoneSubnets) -> Zone:
-        """A zone has a NAT gateway of its own: the loss of another zone takes no way out from it."""
-        nat = self._nat(subnets)
-        route = aws.ec2.RouteTableRouteArgs(cidr_block=ANYWHERE, nat_gateway_id=nat.id)
-        routes = aws.ec2.RouteTable(
-            f"{self._cluster.name}-{subnets.zone}",
+    def _vpn(self) -> aws.ec2.VpnGateway:
+        return aws.ec2.VpnGateway(
+            f"{self._cluster.name}-vpn",
             vpc_id=self.vpc.id,
-            routes=[route],
-            tags=tags(self._cluster, "private", subnets.zone),
+            amazon_side_asn=str(gateway(self._cluster.spec).asn),
+            tags=tags(self._cluster, "vpn"),
             opts=self._own,
         )
-        return Zone(
-            self._subnet("api-servers", subnets.zone, subnets.api_servers, routes),
-            self._subnet("etcd", subnets.zone, subnets.etcd, routes),
-            self._subnet("workers", subnets.zone, subnets.workers, routes),
-            routes,
+
+    def _internet(self) -> aws.ec2.InternetGateway:
+        tagged = tags(self._cluster, "internet")
+        return aws.ec2.InternetGateway(
+            f"{self._cluster.name}-internet", vpc_id=self.vpc.id, tags=tagged, opts=self._own
         )
 
-    def _nat(self, subnets: ZoneSubnets) -> aws.ec2.NatGateway:
-        public = self._subnet("public", subnets.zone, subnets.public, self._outward)
-        name, tagged = f"{self._cluster.name}-nat-{subnets.zone}", tags(self._cluster, "nat", subnets.zone)
-        address = aws.ec2.Eip(name, domain="vpc", tags=tagged, opts=self._own)
-        # AWS makes no NAT gateway before the VPC has its internet gateway, which the routes name.
-        after = pulumi.ResourceOptions(parent=self, depends_on=[self._outward])
-        return aws.ec2.NatGateway(name, subnet_id=public.id, allocation_id=address.id, tags=tagged, opts=after)
+    def _nat(self, internet: aws.ec2.InternetGateway) -> aws.ec2.NatGateway:
+        """One that AWS keeps in every zone with hosts, with addresses of AWS's choice, and needs no public subnet
+        ("Regional NAT gateways for automatic multi-AZ expansion"): the loss of a zone takes no way out from another."""
+        return aws.ec2.NatGateway(
+            f"{self._cluster.name}-nat",
+            vpc_id=self.vpc.id,
+            availability_mode="regional",
+            tags=tags(self._cluster, "nat"),
+            # AWS makes none before the VPC has its internet gateway, and none of its arguments names that.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[internet]),
+        )
 
-    def _subnet(self, role: str, zone: str, range_: IPv4Network, routes: aws.ec2.RouteTable) -> aws.ec2.Subnet:
+    def _private(self, nat: aws.ec2.NatGateway) -> aws.ec2.DefaultRouteTable:
+        """Racks of sites come into it as BGP tells of them."""
+        return aws.ec2.DefaultRouteTable(
+            f"{self._cluster.name}-private",
+            default_route_table_id=self.vpc.default_route_table_id,
+            routes=[aws.ec2.DefaultRouteTableRouteArgs(cidr_block=ANYWHERE, nat_gateway_id=nat.id)],
+            propagating_vgws=[self.vpn.id] if self.vpn else [],
+            tags=tags(self._cluster, "private"),
+            opts=self._own,
+        )
+
+    def _public(self, internet: aws.ec2.InternetGateway) -> aws.ec2.RouteTable:
+        """Routes of the subnets that a public load balancer stands in, and nothing else."""
+        return aws.ec2.RouteTable(
+            f"{self._cluster.name}-public",
+            vpc_id=self.vpc.id,
+            routes=[aws.ec2.RouteTableRouteArgs(cidr_block=ANYWHERE, gateway_id=internet.id)],
+            tags=tags(self._cluster, "public"),
+            opts=self._own,
+        )
+
+    def _zone(self, subnets: ZoneSubnets, outward: aws.ec2.RouteTable | None) -> Zone:
+        public = None
+        if outward:
+            public = self._subnet("public", subnets.zone, subnets.public)
+            aws.ec2.RouteTableAssociation(
+                f"{self._cluster.name}-public-{subnets.zone}",
+                subnet_id=public.id,
+                route_table_id=outward.id,
+                opts=self._own,
+            )
+        return Zone(
+            self._subnet("api-servers", subnets.zone, subnets.api_servers),
+            self._subnet("etcd", subnets.zone, subnets.etcd),
+            self._subnet("workers", subnets.zone, subnets.workers),
+            public,
+        )
+
+    def _subnet(self, role: str, zone: str, range_: IPv4Network) -> aws.ec2.Subnet:
         by_name = zone.startswith(self._cluster.spec.control_plane.region)
-        name = f"{self._cluster.name}-{role}-{zone}"
-        subnet = aws.ec2.Subnet(
-            name,
+        return aws.ec2.Subnet(
+            f"{self._cluster.name}-{role}-{zone}",
             vpc_id=self.vpc.id,
             cidr_block=str(range_),
             availability_zone=zone if by_name else None,
@@ -107,5 +146,3 @@ class Network(pulumi.ComponentResource):
             tags=tags(self._cluster, role, zone),
             opts=self._own,
         )
-        aws.ec2.RouteTableAssociation(name, subnet_id=subnet.id, route_table_id=routes.id, opts=self._own)
-        return subnet

@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address
 
 Statement = Mapping[str, object]
 
 _VERSION = "2012-10-17"
 _LOG_DELIVERY = "delivery.logs.amazonaws.com"
 _USE = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"]
+
+
+@dataclass(frozen=True)
+class Host:
+    """A machine with an address of its own, by which a policy tells it from others with its role."""
+
+    name: str
+    address: IPv4Address
+
+    @property
+    def sid(self) -> str:
+        """In the id of a statement, which has letters and digits only."""
+        return "".join(part.title() for part in self.name.split("-"))
 
 
 def document(*statements: Statement) -> str:
@@ -21,19 +36,20 @@ TRUST_OF_HOSTS = document(
 )
 
 
-def read_secrets(arns: Sequence[str], key: str, vpc: str, region: str) -> list[Statement]:
-    """These secrets and no others, and only from inside the VPC.
-
-    Decryption is asked for by Secrets Manager, in the host's name and not from the VPC.
-    """
-    read = {
-        "Sid": "ReadSecrets",
+def read_secrets(arns: Sequence[str], vpc: str, host: Host | None = None) -> Statement:
+    """These secrets and no others, and only from inside the VPC. host: and by that host alone."""
+    return {
+        "Sid": f"ReadSecrets{host.sid if host else ''}",
         "Effect": "Allow",
         "Action": "secretsmanager:GetSecretValue",
         "Resource": sorted(arns),
-        "Condition": {"StringEquals": {"aws:SourceVpc": vpc}},
+        "Condition": _inside(vpc, [host] if host else ()),
     }
-    return [read, _use_key("Decrypt", ["kms:Decrypt"], key, f"secretsmanager.{region}")]
+
+
+def decrypt_secrets(key: str, region: str) -> Statement:
+    """Secrets Manager asks for it, in the host's name and not from the VPC."""
+    return _use_key("Decrypt", ["kms:Decrypt"], key, f"secretsmanager.{region}")
 
 
 def write_secret(arn: str, key: str, vpc: str, region: str) -> list[Statement]:
@@ -48,8 +64,8 @@ def write_secret(arn: str, key: str, vpc: str, region: str) -> list[Statement]:
     return [write, _use_key("Encrypt", ["kms:GenerateDataKey"], key, f"secretsmanager.{region}")]
 
 
-def write_backups(folder: str, key: str, vpc: str, region: str) -> list[Statement]:
-    """Objects of one folder, from inside the VPC; neither read nor delete there. folder: its ARN.
+def write_backups(folder: str, key: str, vpc: str, region: str, hosts: Sequence[Host]) -> list[Statement]:
+    """Objects of one folder, from inside the VPC by these hosts; neither read nor delete there. folder: its ARN.
 
     Parts of a large object are decrypted when they are put together ("Uploading and copying objects using multipart
     upload in Amazon S3").
@@ -59,9 +75,20 @@ def write_backups(folder: str, key: str, vpc: str, region: str) -> list[Statemen
         "Effect": "Allow",
         "Action": "s3:PutObject",
         "Resource": f"{folder}/*",
-        "Condition": {"StringEquals": {"aws:SourceVpc": vpc}},
+        "Condition": _inside(vpc, hosts),
     }
     return [write, _use_key("EncryptBackups", ["kms:GenerateDataKey", "kms:Decrypt"], key, f"s3.{region}")]
+
+
+def _inside(vpc: str, hosts: Sequence[Host]) -> dict[str, dict[str, object]]:
+    """Asked from inside the VPC, with credentials that were given to one of these hosts ("AWS global condition context
+    keys": the VPC and the primary private address of the instance that they were delivered to)."""
+    if not hosts:
+        return {"StringEquals": {"aws:SourceVpc": vpc}}
+    return {
+        "StringEquals": {"aws:SourceVpc": vpc, "aws:Ec2InstanceSourceVpc": vpc},
+        "IpAddress": {"aws:Ec2InstanceSourcePrivateIPv4": [f"{host.address}/32" for host in hosts]},
+    }
 
 
 def _use_key(sid: str, actions: list[str], key: str, service: str) -> Statement:

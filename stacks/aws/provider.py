@@ -8,6 +8,7 @@ from cluster.artefacts import ArtefactSource
 from cluster.files import Disk
 from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
+from cluster.storage import controllers_pool
 from network.addresses import AddressPlan
 from stacks import payloads
 from stacks.aws import etcd
@@ -21,17 +22,22 @@ from stacks.aws.security import SecurityGroups
 from stacks.aws.storage import Storage
 from stacks.aws.store import AwsStore
 from stacks.aws.tags import provider
+from stacks.aws.volumes import Volumes
 from stacks.aws.vpn import Vpn
 from stacks.aws.workers import Ground, Workers
 from stacks.payloads import API_SERVERS, WORKERS
 from stacks.pki import Pki
 from userdata import Payload, render
 
+_ELSEWHERE = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")
+"""How names of regions begin that are not of the partition `aws` (botocore's list of partitions)."""
+
 
 class AwsProvider:
-    """See `stacks.provider.Provider`."""
+    """See `stacks.provider.Provider`. Raises ValueError for a region of another partition than `aws`."""
 
     def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
+        refuse_other_partitions(cluster)
         self._cluster = cluster
         self._plan = plan
         self._source = source_of(cluster.spec)
@@ -39,18 +45,23 @@ class AwsProvider:
 
     def network(self) -> None:
         self._network = Network(self._cluster, self._own)
-        self._security = SecurityGroups(self._cluster, self._network, self._source, self._own)
+        self._security = SecurityGroups(self._cluster, self._plan, self._network, self._source, self._own)
         self._endpoints = Endpoints(self._cluster, self._network, self._security, self._own)
 
     def storage(self) -> None:
         self._storage = Storage(self._cluster, self._network, self._own)
+        self._volumes = None
+        if controllers_pool(self._cluster.spec):
+            self._volumes = Volumes(self._cluster, self._network, self._security, self._storage, self._own)
 
     def secrets(self, pki: Pki) -> None:
         everything = (self._cluster, self._plan, self._source)
         self._payloads = payloads.payloads(*everything, self._disk)
         self._pools = payloads.worker_payloads(*everything) if self._cluster.spec.cloud_workers else {}
-        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, self._pools)
-        self._secrets = Secrets(self._cluster, self._plan, self._network, self._storage, stored, self._own)
+        classes = self._volumes.classes() if self._volumes else None
+        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, self._pools, classes)
+        ground = (self._network, self._storage, self._volumes)
+        self._secrets = Secrets(self._cluster, self._plan, *ground, stored, self._own)
         # What hosts fetch at boot, the right to it and the way there.
         self._booting = pulumi.ResourceOptions.merge(
             self._own, pulumi.ResourceOptions(depends_on=[self._secrets, self._endpoints])
@@ -65,28 +76,40 @@ class AwsProvider:
     def control_plane(self) -> None:
         user_data = self._user_data(self._payloads[API_SERVERS], API_SERVERS)
         ground = (self._cluster, self._plan, self._network, self._security, self._storage)
-        made = ControlPlane(*ground, self._secrets.profiles[API_SERVERS], user_data, self._booting)
-        Dns(self._cluster, self._plan, self._network, made, self._own)
+        self._plane = ControlPlane(*ground, self._secrets.profiles[API_SERVERS], user_data, self._booting)
+        Dns(self._cluster, self._plan, self._network, self._plane, self._own)
 
     def workers(self) -> None:
         if self._pools:
             user_data = {name: self._user_data(payload, WORKERS) for name, payload in self._pools.items()}
-            ground = Ground(self._network, self._security, self._storage, self._secrets.profiles[WORKERS])
+            ground = Ground(self._network, self._security, self._storage, self._secrets.pools)
             Workers(self._cluster, ground, user_data, self._booting)
 
     def sites(self) -> None:
-        if any(site.vpn for site in self._cluster.spec.sites.values()):
-            Vpn(self._cluster, self._network, self._own)
+        if self._network.vpn:
+            Vpn(self._cluster, self._network.vpn, self._own)
 
     def artefacts(self) -> ArtefactSource:
         return self._source
 
     def facts(self) -> pulumi.Output[dict[str, str]]:
-        nothing: dict[str, str] = {}
-        return pulumi.Output.from_input(nothing)
+        if self._plane.public is None:
+            nothing: dict[str, str] = {}
+            return pulumi.Output.from_input(nothing)
+        return self._plane.public.apply(lambda addresses: {"public_target": addresses})
 
     def _disk(self, role: RoleName) -> Disk:
         return etcd.disk_of(self._cluster, role)
 
     def _user_data(self, payload: Payload, reader: str, hostname: str | None = None) -> str:
         return render(payload, AwsStore(self._cluster.name, reader), hostname)
+
+
+def refuse_other_partitions(cluster: Cluster) -> None:
+    """China, GovCloud and the like have accounts, ARNs and names of services of their own, and nothing of the catalogue."""
+    region = cluster.spec.control_plane.region
+    if region and region.startswith(_ELSEWHERE):
+        raise ValueError(
+            f"control_plane.region {region}: menagerie builds in regions of the partition aws, and this is one of another "
+            "(China, GovCloud or an isolated one); write a region of cluster/catalogue/aws.yaml"
+        )

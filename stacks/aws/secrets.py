@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
@@ -10,17 +11,25 @@ import pulumi_aws as aws
 
 from cluster.files import JOIN_TOKEN
 from cluster.spec import Cluster
+from cluster.storage import controllers_pool, has_block
 from etcd.members import settings
 from network.addresses import ROLES, AddressPlan
-from stacks.aws import policies
+from stacks.aws import policies, volume_rights
 from stacks.aws.network import Network
 from stacks.aws.storage import Storage
 from stacks.aws.store import AwsStore
 from stacks.aws.tags import named, tags
+from stacks.aws.volumes import Volumes
 from stacks.payloads import API_SERVERS, WORKERS
 
 Stored = Mapping[str, Mapping[str, pulumi.Input[str]]]
 """Reader -> name -> value; see `stacks.payloads.stored`."""
+
+
+ETCD = "etcd"
+"""The identity of all hosts of etcds; each reads its own, by its address."""
+CONTROLLERS = "controllers"
+"""That of the pool whose machines make volumes. It reads what all workers read."""
 
 
 class Secrets(pulumi.ComponentResource):
@@ -30,7 +39,9 @@ class Secrets(pulumi.ComponentResource):
     """
 
     profiles: dict[str, aws.iam.InstanceProfile]
-    """Reader -> what its instances carry."""
+    """Host of an etcd, or all API servers -> what their instances carry."""
+    pools: dict[str, aws.iam.InstanceProfile]
+    """Pool in the region -> what its instances carry."""
 
     def __init__(
         self,
@@ -38,6 +49,7 @@ class Secrets(pulumi.ComponentResource):
         plan: AddressPlan,
         network: Network,
         storage: Storage,
+        volumes: Volumes | None,
         stored: Stored,
         opts: pulumi.ResourceOptions,
     ) -> None:
@@ -45,10 +57,17 @@ class Secrets(pulumi.ComponentResource):
         self._cluster = cluster
         self._network = network
         self._storage = storage
+        self._volumes = volumes
         self._own = pulumi.ResourceOptions(parent=self)
+        self._hosts = hosts_of(plan)
         self._token = self._secret(JOIN_TOKEN) if WORKERS in stored else None
         self._keep_backups = with_backups(cluster, plan)
-        self.profiles = {reader: self._profile(reader, values) for reader, values in stored.items()}
+        readable = {reader: self._readable(reader, values) for reader, values in stored.items()}
+        self.profiles, self.pools = {}, {}
+        for identity in identities(cluster, self._hosts):
+            profile = self._profile(identity.name, {reader: readable[reader] for reader in identity.readers})
+            self.pools |= dict.fromkeys(identity.pools, profile)
+            self.profiles |= {} if identity.pools else dict.fromkeys(identity.readers, profile)
         self.register_outputs({})
 
     def _secret(self, name: str) -> aws.secretsmanager.Secret:
@@ -62,6 +81,13 @@ class Secrets(pulumi.ComponentResource):
             opts=self._own,
         )
 
+    def _readable(self, reader: str, values: Mapping[str, pulumi.Input[str]]) -> pulumi.Output[list[str]]:
+        """ARNs of what a reader may read, once it is there."""
+        found = [self._stored(name, value).arn for name, value in values.items()]
+        if reader == WORKERS and self._token:
+            found.append(self._token.arn)
+        return pulumi.Output.all(*found)
+
     def _stored(self, name: str, value: pulumi.Input[str]) -> aws.secretsmanager.Secret:
         secret = self._secret(name)
         aws.secretsmanager.SecretVersion(
@@ -72,33 +98,79 @@ class Secrets(pulumi.ComponentResource):
         )
         return secret
 
-    def _profile(self, reader: str, values: Mapping[str, pulumi.Input[str]]) -> aws.iam.InstanceProfile:
-        name, tagged = named(self._cluster, reader, "role"), tags(self._cluster, reader)
-        readable = [self._stored(each, value).arn for each, value in values.items()]
-        if reader == WORKERS and self._token:
-            readable.append(self._token.arn)
+    def _profile(self, identity: str, readable: Mapping[str, pulumi.Output[list[str]]]) -> aws.iam.InstanceProfile:
+        name, tagged = named(self._cluster, identity, "role"), tags(self._cluster, identity)
         role = aws.iam.Role(name, assume_role_policy=policies.TRUST_OF_HOSTS, tags=tagged, opts=self._own)
-        aws.iam.RolePolicy(name, role=role.id, policy=self._policy(reader, readable), opts=self._own)
-        return aws.iam.InstanceProfile(name, role=role.name, tags=tagged, opts=self._own)
-
-    def _policy(self, reader: str, readable: Sequence[pulumi.Output[str]]) -> pulumi.Output[str]:
-        writes_token = reader == API_SERVERS and self._token
-        return pulumi.Output.all(
-            readable=pulumi.Output.all(*readable),
+        known = pulumi.Output.all(
+            readable=pulumi.Output.all(**readable),
             key=self._storage.key.arn,
             vpc=self._network.vpc.id,
-            token=self._token.arn if writes_token and self._token else None,
-            backups=self._storage.backups.arn if reader in self._keep_backups else None,
-        ).apply(self._document)
+            token=self._token.arn if identity == API_SERVERS and self._token else None,
+            backups=self._storage.backups.arn if identity == ETCD and self._keep_backups else None,
+            volumes=self._rights() if identity == CONTROLLERS else None,
+        )
+        aws.iam.RolePolicy(name, role=role.id, policy=known.apply(self._document), opts=self._own)
+        return aws.iam.InstanceProfile(name, role=role.name, tags=tagged, opts=self._own)
 
     def _document(self, known: Mapping[str, Any]) -> str:
-        own = (known["key"], known["vpc"], self._cluster.spec.control_plane.region)
-        statements = policies.read_secrets(known["readable"], *own)
+        key, vpc, region = known["key"], known["vpc"], self._cluster.spec.control_plane.region
+        statements = [
+            policies.read_secrets(arns, vpc, self._hosts.get(reader)) for reader, arns in known["readable"].items()
+        ]
+        statements.append(policies.decrypt_secrets(key, region))
         if known["token"]:
-            statements += policies.write_secret(known["token"], *own)
+            statements += policies.write_secret(known["token"], key, vpc, region)
         if known["backups"]:
-            statements += policies.write_backups(f"{known['backups']}/backups/{self._cluster.name}", *own)
-        return policies.document(*statements)
+            folder = f"{known['backups']}/backups/{self._cluster.name}"
+            writers = [host for name, host in self._hosts.items() if name in self._keep_backups]
+            statements += policies.write_backups(folder, key, vpc, region, writers)
+        return policies.document(*statements, *(known["volumes"] or ()))
+
+    def _rights(self) -> pulumi.Output[list[policies.Statement]]:
+        files = self._volumes.files if self._volumes else None
+        return pulumi.Output.all(
+            account=self._storage.account,
+            vpc=self._network.vpc.id,
+            key=self._storage.key.arn,
+            files=files.arn if files else None,
+        ).apply(self._of_volumes)
+
+    def _of_volumes(self, known: Mapping[str, Any]) -> list[policies.Statement]:
+        spec, account = self._cluster.spec, known["account"]
+        region = str(spec.control_plane.region)
+        place = volume_rights.Place(
+            self._cluster.name, region, known["vpc"], known["key"], account.partition, account.id
+        )
+        return [
+            *(volume_rights.disks(place, f"{WORKERS}-*") if has_block(spec) else ()),
+            *(volume_rights.files(place, known["files"]) if known["files"] else ()),
+        ]
+
+
+def hosts_of(plan: AddressPlan) -> dict[str, policies.Host]:
+    """Hosts of etcds by their names, under which they read."""
+    return {host.name: policies.Host(host.name, host.address) for role in ROLES for host in plan.etcd[role]}
+
+
+@dataclass(frozen=True)
+class Identity:
+    """A role. readers: as whom it reads. pools: whose machines carry it, if they are workers."""
+
+    name: str
+    readers: tuple[str, ...]
+    pools: tuple[str, ...] = ()
+
+
+def identities(cluster: Cluster, hosts: Iterable[str]) -> list[Identity]:
+    """hosts: of etcds."""
+    found = [Identity(API_SERVERS, (API_SERVERS,)), Identity(ETCD, tuple(hosts))]
+    makers = controllers_pool(cluster.spec)
+    others = tuple(name for name, pool in cluster.spec.pools.items() if pool.site is None and name != makers)
+    if others:
+        found.append(Identity(WORKERS, (WORKERS,), others))
+    if makers:
+        found.append(Identity(CONTROLLERS, (WORKERS,), (makers,)))
+    return found
 
 
 def with_backups(cluster: Cluster, plan: AddressPlan) -> frozenset[str]:

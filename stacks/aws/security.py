@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv4Network
+from collections.abc import Mapping
+from typing import Any
 
 import pulumi
 import pulumi_aws as aws
@@ -11,15 +12,19 @@ from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
 from flows.flow import Protocol, Role
 from flows.table import flows
+from network.addresses import AddressPlan
 from stacks.aws.network import Network
-from stacks.aws.rules import Direction, Peer, Rule, groups, ranges_of, rules, slug
+from stacks.aws.rules import Direction, Rule, groups, ranges_of, rules, slug
 from stacks.aws.tags import tags
 
-_EVERY_PROTOCOL = "-1"
+EVERY_PROTOCOL = "-1"
 
 
 class SecurityGroups(pulumi.ComponentResource):
-    """A group for each role that has hosts or endpoints in the VPC, and a rule for each flow at either end.
+    """A group for each role that has hosts or endpoints in the VPC, with a rule for each flow at either end.
+
+    A group states all of its rules, so one that somebody adds by hand is taken away by the next `up`. To change a
+    rule takes it away for a moment; connections that are there stay.
 
     source: where hosts download.
     """
@@ -29,6 +34,7 @@ class SecurityGroups(pulumi.ComponentResource):
     def __init__(
         self,
         cluster: Cluster,
+        plan: AddressPlan,
         network: Network,
         source: ArtefactSource,
         opts: pulumi.ResourceOptions,
@@ -36,37 +42,39 @@ class SecurityGroups(pulumi.ComponentResource):
         super().__init__("menagerie:aws:SecurityGroups", f"{cluster.name}-security-groups", None, opts)
         self._cluster = cluster
         self._own = pulumi.ResourceOptions(parent=self)
+        self.of = {}
         table = flows(cluster, source)
-        self.of = {role: self._group(role, network) for role in groups(table)}
-        for rule, why in rules(table, ranges_of(cluster, source)).items():
-            self._rule(rule, why)
+        made = rules(table, ranges_of(cluster, plan, source))
+        for role in groups(table):
+            own = {rule: why for rule, why in made.items() if rule.group is role}
+            self.of[role] = self._group(role, network, own)
         self.register_outputs({})
 
-    def _group(self, role: Role, network: Network) -> aws.ec2.SecurityGroup:
-        # Without rules: the provider also takes away the one that AWS adds, which lets everything out.
+    def _group(self, role: Role, network: Network, own: Mapping[Rule, str]) -> aws.ec2.SecurityGroup:
+        sides = {
+            side: [self._rule(rule, why) for rule, why in own.items() if rule.direction is side] for side in Direction
+        }
         return aws.ec2.SecurityGroup(
             f"{self._cluster.name}-{slug(role)}",
             vpc_id=network.vpc.id,
             description=f"{self._cluster.name}: {role.value}",
+            # Also where there are none: the provider takes away the rule that AWS adds, which lets everything out.
+            ingress=[aws.ec2.SecurityGroupIngressArgs(**rule) for rule in sides[Direction.IN]],
+            egress=[aws.ec2.SecurityGroupEgressArgs(**rule) for rule in sides[Direction.OUT]],
             tags=tags(self._cluster, slug(role)),
             opts=self._own,
         )
 
-    def _rule(self, rule: Rule, why: str) -> None:
-        inwards = rule.direction is Direction.IN
-        declare = aws.vpc.SecurityGroupIngressRule if inwards else aws.vpc.SecurityGroupEgressRule
-        declare(
-            f"{self._cluster.name}-{rule.name}",
-            security_group_id=self.of[rule.group].id,
-            referenced_security_group_id=self._id_of(rule.peer),
-            cidr_ipv4=str(rule.peer) if isinstance(rule.peer, IPv4Network) else None,
-            ip_protocol=_EVERY_PROTOCOL if rule.protocol is Protocol.ALL else rule.protocol.value,
-            from_port=rule.port,
-            to_port=rule.port,
-            description=why,
-            tags=tags(self._cluster, slug(rule.group)),
-            opts=self._own,
+    def _rule(self, rule: Rule, why: str) -> dict[str, Any]:
+        made: dict[str, Any] = {
+            "protocol": EVERY_PROTOCOL if rule.protocol is Protocol.ALL else rule.protocol.value,
+            # With every protocol both are 0.
+            "from_port": rule.port or 0,
+            "to_port": rule.port or 0,
+            "description": why,
+        }
+        if not isinstance(rule.peer, Role):
+            return {**made, "cidr_blocks": [str(rule.peer)]}
+        return (
+            {**made, "self": True} if rule.peer is rule.group else {**made, "security_groups": [self.of[rule.peer].id]}
         )
-
-    def _id_of(self, peer: Peer) -> pulumi.Output[str] | None:
-        return self.of[peer].id if isinstance(peer, Role) else None

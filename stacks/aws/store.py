@@ -22,7 +22,7 @@ from stacks.cloud_store import CloudStore
 class AwsStore(CloudStore):
     """See `userdata.stores`. Region and role come from the host's metadata; `REGION` in `url` stands for the region.
 
-    `url` is another in China (amazonaws.com.cn). No URL has a slash at its end.
+    No URL has a slash at its end.
     """
 
     cluster: str

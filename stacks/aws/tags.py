@@ -6,17 +6,16 @@ a replacement can then stand beside what it replaces. Names that could grow too 
 
 from __future__ import annotations
 
-import hashlib
 from typing import Literal
 
 import pulumi_aws as aws
 
 from cluster import catalogue
 from cluster.spec import Cloud, Cluster
+from stacks.names import short
 
 _GENERATED = 8
 _LONGEST_BUCKET = 63
-_DIGITS = 8
 _LONGEST_TAG_KEY, _LONGEST_TAG_VALUE, _MOST_TAGS = 128, 256, 50
 """"Tag your Amazon EC2 resources": restrictions."""
 
@@ -62,13 +61,6 @@ def named(cluster: Cluster, role: str, kind: Kind) -> str:
 def bucket(cluster: Cluster, use: str, account: str) -> str:
     """Everybody's buckets have their names in one space, so the account's number is in it."""
     return f"{short(cluster.name, _LONGEST_BUCKET - len(use) - len(account) - 2)}-{use}-{account}"
-
-
-def short(text: str, longest: int) -> str:
-    """`text`, or its beginning and digits of its hash."""
-    if len(text) <= longest:
-        return text
-    return f"{text[: longest - _DIGITS - 1].rstrip('-')}-{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"
 
 
 def refuse_too_many(what: str, found: dict[str, str]) -> None:

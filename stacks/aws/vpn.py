@@ -1,4 +1,4 @@
-"""The region's end of the tunnels to sites: one gateway with BGP, and a connection for each edge router.
+"""The tunnels to sites, with BGP: a connection to the VPC's gateway for each edge router.
 
 A connection is both tunnels of a router, one to each end of the gateway.
 """
@@ -11,9 +11,7 @@ import pulumi
 import pulumi_aws as aws
 
 from cluster.spec import Cluster
-from cluster.vpn import gateway
 from network.vpn import Tunnel, tunnels
-from stacks.aws.network import Network
 from stacks.aws.tags import tags
 
 _CIPHERS = {"AES-256-GCM-16": "AES256-GCM-16"}
@@ -27,26 +25,14 @@ _SMALL_ASN = 2**31 - 1
 
 
 class Vpn(pulumi.ComponentResource):
-    """Racks of sites come into the private subnets' routes as BGP tells of them."""
-
     connections: dict[str, aws.ec2.VpnConnection]
     """Router -> its connection."""
 
-    def __init__(self, cluster: Cluster, network: Network, opts: pulumi.ResourceOptions) -> None:
+    def __init__(self, cluster: Cluster, gateway: aws.ec2.VpnGateway, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:aws:Vpn", f"{cluster.name}-vpn", None, opts)
         self._cluster = cluster
         self._own = pulumi.ResourceOptions(parent=self)
-        self._gateway = aws.ec2.VpnGateway(
-            f"{cluster.name}-vpn",
-            vpc_id=network.vpc.id,
-            amazon_side_asn=str(gateway(cluster.spec).asn),
-            tags=tags(cluster, "vpn"),
-            opts=self._own,
-        )
-        for name, zone in network.zones.items():
-            aws.ec2.VpnGatewayRoutePropagation(
-                f"{cluster.name}-{name}", vpn_gateway_id=self._gateway.id, route_table_id=zone.routes.id, opts=self._own
-            )
+        self._gateway = gateway
         by_router: dict[str, list[Tunnel]] = {}
         for tunnel in tunnels(cluster):
             by_router.setdefault(f"{tunnel.site}-{tunnel.router}", []).append(tunnel)

@@ -16,7 +16,7 @@ from flows.flow import Role
 from stacks.aws.interfaces import efa_interfaces
 from stacks.aws.launch import Launch, image_of, template
 from stacks.aws.network import Network
-from stacks.aws.security import SecurityGroups
+from stacks.aws.security import EVERY_PROTOCOL, SecurityGroups
 from stacks.aws.storage import Storage
 from stacks.aws.tags import group_tags, named, refuse_too_many, tags, whole_tags
 from stacks.payloads import WORKERS
@@ -30,12 +30,12 @@ _STRATEGIES = {Placement.COMPACT: "cluster", Placement.SPREAD: "spread"}
 
 @dataclass(frozen=True)
 class Ground:
-    """What all pools stand on."""
+    """What all pools stand on. profiles: by pool."""
 
     network: Network
     security: SecurityGroups
     storage: Storage
-    profile: aws.iam.InstanceProfile
+    profiles: Mapping[str, aws.iam.InstanceProfile]
 
 
 class Workers(pulumi.ComponentResource):
@@ -58,25 +58,22 @@ class Workers(pulumi.ComponentResource):
     def _closed_fabric(self) -> aws.ec2.SecurityGroup:
         """A group whose members reach each other entirely ("Get started with EFA and NCCL"): EFA has no ports, and the
         table of flows has none of what jobs say to each other."""
-        name, tagged = f"{self._cluster.name}-fabric", tags(self._cluster, "fabric")
-        group = aws.ec2.SecurityGroup(
-            name,
+        everything = {
+            "protocol": EVERY_PROTOCOL,
+            "from_port": 0,
+            "to_port": 0,
+            "self": True,
+            "description": "EFA wants all traffic among its members.",
+        }
+        return aws.ec2.SecurityGroup(
+            f"{self._cluster.name}-fabric",
             vpc_id=self._ground.network.vpc.id,
             description=f"{self._cluster.name}: interfaces of EFA",
-            tags=tagged,
+            ingress=[aws.ec2.SecurityGroupIngressArgs(**everything)],
+            egress=[aws.ec2.SecurityGroupEgressArgs(**everything)],
+            tags=tags(self._cluster, "fabric"),
             opts=self._own,
         )
-        for side, declare in (("in", aws.vpc.SecurityGroupIngressRule), ("out", aws.vpc.SecurityGroupEgressRule)):
-            declare(
-                f"{name}-{side}",
-                security_group_id=group.id,
-                referenced_security_group_id=group.id,
-                ip_protocol="-1",
-                description="EFA wants all traffic among its members.",
-                tags=tagged,
-                opts=self._own,
-            )
-        return group
 
     def _pool(self, name: str, user_data: str) -> aws.autoscaling.Group:
         pool = self._cluster.spec.pools[name]
@@ -105,7 +102,9 @@ class Workers(pulumi.ComponentResource):
     def _template(self, common: str, name: str, pool: Pool, user_data: str) -> aws.ec2.LaunchTemplate:
         image, root = image_of(pool.image, pulumi.InvokeOutputOptions(parent=self))
         disk_gib = -(-pool.disk_size // _GIB)
-        launch = Launch(f"{WORKERS}-{name}", str(pool.machine), image, root, disk_gib, user_data, self._ground.profile)
+        launch = Launch(
+            f"{WORKERS}-{name}", str(pool.machine), image, root, disk_gib, user_data, self._ground.profiles[name]
+        )
         kind = {**_bought(pool), **self._plugged(pool)}
         return template(common, self._cluster, launch, self._ground.storage, self._own, **kind)
 

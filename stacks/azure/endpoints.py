@@ -21,27 +21,28 @@ class Endpoints(pulumi.ComponentResource):
         group: pulumi.Input[str],
         network: Network,
         vault: pulumi.Input[str],
-        account: pulumi.Input[str],
+        account: pulumi.Input[str] | None,
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """vault, account: ids."""
+        """vault, account: ids; the account's is None where nobody in the network uses it."""
         super().__init__("menagerie:azure:Endpoints", "endpoints", None, opts)
         self._cluster = cluster
         self._group = group
         self._network = network
-        self.made = [
-            self._endpoint("vault", vault, "privatelink.vaultcore.azure.net"),
-            self._endpoint("blob", account, "privatelink.blob.core.windows.net"),
-        ]
+        self.made: list[pulumi.Resource] = []
+        """What makes names known."""
+        self.add("vault", vault, "privatelink.vaultcore.azure.net")
+        if account is not None:
+            self.add("blob", account, "privatelink.blob.core.windows.net")
         self.register_outputs({})
 
-    def _endpoint(self, service: str, id_: pulumi.Input[str], domain: str) -> azure.network.PrivateDnsZoneGroup:
-        """service: both its name with Azure and ours. Returns what makes its name known."""
+    def add(self, service: str, id_: pulumi.Input[str], domain: str) -> None:
+        """service: both its name with Azure and ours."""
         own = pulumi.ResourceOptions(parent=self)
         endpoint = azure.network.PrivateEndpoint(
             service,
             resource_group_name=self._group,
-            subnet=azure.network.SubnetArgs(id=self._network.subnets["endpoints"].id),
+            subnet=azure.network.SubnetArgs(id=self._network.subnets["endpoints"]),
             private_link_service_connections=[
                 azure.network.PrivateLinkServiceConnectionArgs(
                     name=service, private_link_service_id=id_, group_ids=[service]
@@ -51,7 +52,7 @@ class Endpoints(pulumi.ComponentResource):
             opts=own,
         )
         zone = linked_zone(self._cluster, service, domain, self._group, self._network, own)
-        return azure.network.PrivateDnsZoneGroup(
+        known = azure.network.PrivateDnsZoneGroup(
             service,
             resource_group_name=self._group,
             private_endpoint_name=endpoint.name,
@@ -61,3 +62,4 @@ class Endpoints(pulumi.ComponentResource):
             ],
             opts=own,
         )
+        self.made.append(known)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pulumi
 import pulumi_azure_native as azure
 
+from cluster.disks import AZURE_SKUS
 from cluster.files import Disk
 from cluster.spec import Cluster, EtcdCluster, EtcdHosts, RoleName
 from etcd.members import Member, members, settings
@@ -20,13 +21,6 @@ from stacks.protection import is_protected
 from userdata import Payload
 
 LOCAL = "local-nvme"
-_KINDS = {
-    "premium_ssd_v2": "PremiumV2_LRS",
-    "ultra_ssd": "UltraSSD_LRS",
-    "premium_ssd": "Premium_LRS",
-    "standard_ssd": "StandardSSD_LRS",
-    "standard_hdd": "Standard_LRS",
-}
 _PROVISIONED = frozenset({"PremiumV2_LRS", "UltraSSD_LRS"})
 """Kinds whose operations are bought ("Azure managed disk types"); with the least of bytes a second."""
 _MB_PER_S = 125
@@ -60,7 +54,7 @@ class Etcd(pulumi.ComponentResource):
         cluster: Cluster,
         plan: AddressPlan,
         group: pulumi.Input[str],
-        subnet: azure.network.Subnet,
+        subnet: pulumi.Output[str],
         keys: Keys,
         boots: Mapping[str, Boot],
         payloads: Mapping[str, Payload],
@@ -84,7 +78,7 @@ class Etcd(pulumi.ComponentResource):
 
     def _disk(self, role: RoleName, member: Member) -> azure.compute.Disk:
         wanted = settings(self._cluster, role)
-        kind = _KINDS[wanted.disk]
+        kind = AZURE_SKUS[wanted.disk]
         bought = kind in _PROVISIONED
         return azure.compute.Disk(
             member.name,
@@ -110,7 +104,7 @@ class Etcd(pulumi.ComponentResource):
         address = azure.network.NetworkInterfaceIPConfigurationArgs(
             name="own",
             primary=True,
-            subnet=azure.network.SubnetArgs(id=self._subnet.id),
+            subnet=azure.network.SubnetArgs(id=self._subnet),
             private_ip_address=str(host.address),
             private_ip_allocation_method="Static",
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +11,7 @@ import pulumi
 import pulumi_azure_native as azure
 
 from cluster import catalogue
+from cluster.disks import takes_premium
 from cluster.spec import Cloud
 from stacks.azure.store import AzureStore
 from userdata import Payload, render
@@ -19,23 +19,24 @@ from userdata import Payload, render
 _DEBIAN = "Debian:debian-12:12-gen2:latest"
 _ADMIN = "menagerie"
 SYSTEM_DISK_GIB = 64
+MOST_CUSTOM_DATA = 65_535
+""""Virtual Machines - Create Or Update": bytes of custom data before they are in base64."""
 
 # "Trusted Launch for Azure virtual machines": families of sizes that it does not know yet.
 _WITHOUT_TRUSTED_LAUNCH = frozenset({"NDasrA100_v4", "NDm_A100_v4"})
 
-# "Azure virtual machine sizes naming conventions": an s among the letters after the number of vCPUs.
-_PREMIUM = re.compile(r"Standard_[A-Z]+\d+(-\d+)?[a-z]*s")
-
 
 @dataclass(frozen=True)
 class Boot:
-    """How the hosts of a reader get at their values. names: of a value -> in the vault. after: its rights."""
+    """How the hosts of a reader get at their values. names: of a value -> in the vault. after: its rights. public: by
+    name, what is no secret and so comes with the user data."""
 
     reader: str
     vault_uri: pulumi.Output[str]
     identity: azure.managedidentity.UserAssignedIdentity
     names: Mapping[str, pulumi.Output[str]]
     after: Sequence[pulumi.Resource]
+    public: Mapping[str, pulumi.Input[str]]
 
     def knowing(self, name: str, stored: pulumi.Output[str], granted: pulumi.Resource) -> Boot:
         """With one value more."""
@@ -46,16 +47,22 @@ class Boot:
         return replace(self, after=[*self.after, *others])
 
     def user_data(self, payload: Payload, hostname: str | None = None) -> pulumi.Output[str]:
-        """In base64, as Azure takes it."""
-        others = [name for name in self.names if name.startswith("payload-") and name != payload.name]
-        wanted = {name: stored for name, stored in self.names.items() if name not in others}
+        """In base64, as Azure takes it, with the payload inside. ValueError where Azure does not take so much."""
 
-        def text(known: Mapping[str, str], uri: str, client: str) -> str:
-            store = AzureStore(uri.rstrip("/"), client, self.reader, known)
-            return base64.b64encode(render(payload, store, hostname).encode()).decode()
+        def text(names: Mapping[str, str], public: Mapping[str, str], uri: str, client: str) -> str:
+            held = {payload.name: payload.packed(), **public}
+            store = AzureStore(uri.rstrip("/"), client, self.reader, names, held)
+            return base64.b64encode(render(payload, store, hostname, limit=MOST_CUSTOM_DATA).encode()).decode()
 
-        gathered = pulumi.Output.all(names=pulumi.Output.all(**wanted), uri=self.vault_uri, id=self.identity.client_id)
-        return gathered.apply(lambda known: text(known["names"], known["uri"], known["id"]))
+        # Before anything is made: what is not known yet is short.
+        text({}, {}, "https://", "")
+        gathered = pulumi.Output.all(
+            names=pulumi.Output.from_input(dict(self.names)),
+            public=pulumi.Output.from_input(dict(self.public)),
+            uri=self.vault_uri,
+            id=self.identity.client_id,
+        )
+        return gathered.apply(lambda known: text(known["names"], known["public"], known["uri"], known["id"]))
 
 
 def nobodys_key(seed: bytes = b"menagerie: nobody logs in") -> str:
@@ -151,7 +158,7 @@ def diagnostics() -> azure.compute.DiagnosticsProfileArgs:
 
 def system_disk(machine: str) -> str:
     """The kind of disk that a size can have its system on."""
-    return "Premium_LRS" if _PREMIUM.match(machine) else "StandardSSD_LRS"
+    return "Premium_LRS" if takes_premium(machine) else "StandardSSD_LRS"
 
 
 def is_accelerated(machine: str) -> bool:

@@ -55,6 +55,8 @@ def put(name: str, value: str) -> None:
 
 
 BUNDLE = "BUNDLE_NAME"
+# What is no secret came with this program.
+HELD: dict[str, str] = json.loads(r"""HELD_VALUES""")
 
 
 def unpacked(text: str) -> Any:
@@ -65,8 +67,11 @@ def unpacked(text: str) -> Any:
 
 
 names = sys.argv[1:]
-values: dict[str, str] = {}
+values = {name: HELD[name] for name in names if name in HELD}
 refusals: list[str] = []
+if values and len(values) == len(set(names)):
+    json.dump(values, sys.stdout)
+    sys.exit()
 server = connect("METADATA_URL")
 identity = "/metadata/identity/oauth2/token?api-version=2018-02-01&resource=AUDIENCE&client_id=CLIENT_ID"
 subject = "no identity"
@@ -77,6 +82,7 @@ try:
         subject = names[1]
         put(subject, sys.stdin.read())
         sys.exit()
+    names = [name for name in names if name not in values]
     alone = [name for name in names if name == "join-token" or name.startswith("payload-")]
     bundled = [name for name in names if name not in alone]
     for name in alone + [BUNDLE] * bool(bundled):

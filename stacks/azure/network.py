@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from ipaddress import IPv4Network
 
 import pulumi
@@ -22,33 +21,33 @@ NAT_SKU = "Standard"
 
 
 class Network(pulumi.ComponentResource):
-    """A virtual network over `network.nodes`. Only the NAT gateway has a public address."""
+    """A virtual network over `network.nodes`, with its subnets inside: Azure takes one change of them at a time, and here
+    they change together. Only the NAT gateway has a public address."""
 
-    subnets: dict[str, azure.network.Subnet]
-    """Name -> subnet."""
+    subnets: dict[str, pulumi.Output[str]]
+    """Name -> id."""
 
     def __init__(
         self,
         cluster: Cluster,
         group: pulumi.Input[str],
-        security: Mapping[str, azure.network.NetworkSecurityGroup],
+        security: azure.network.NetworkSecurityGroup,
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__("menagerie:azure:Network", "network", None, opts)
         self._cluster = cluster
         self._group = group
         self._own = pulumi.ResourceOptions(parent=self)
+        nat, ranges = self._nat(), self._ranges()
         self.network = azure.network.VirtualNetwork(
             "network",
             resource_group_name=group,
             address_space=azure.network.AddressSpaceArgs(address_prefixes=[str(cluster.spec.network.nodes)]),
+            subnets=[_subnet(name, range_, security, nat) for name, range_ in ranges.items()],
             tags=tags(cluster, "network"),
             opts=self._own,
         )
-        nat = self._nat()
-        self.subnets = {}
-        for name, range_ in self._ranges().items():
-            self.subnets[name] = self._subnet(name, range_, security.get(name), nat)
+        self.subnets = {name: pulumi.Output.concat(self.network.id, "/subnets/", name) for name in ranges}
         self.register_outputs({})
 
     def _ranges(self) -> dict[str, IPv4Network]:
@@ -79,29 +78,20 @@ class Network(pulumi.ComponentResource):
             opts=self._own,
         )
 
-    def _subnet(
-        self,
-        name: str,
-        range_: IPv4Network,
-        group: azure.network.NetworkSecurityGroup | None,
-        nat: azure.network.NatGateway,
-    ) -> azure.network.Subnet:
-        hosts = name not in ("endpoints", GATEWAY_SUBNET)
-        # A network takes one change of its subnets at a time.
-        after = list(self.subnets.values())[-1:]
-        return azure.network.Subnet(
-            name,
-            resource_group_name=self._group,
-            virtual_network_name=self.network.name,
-            subnet_name=name,
-            address_prefix=str(range_),
-            network_security_group=azure.network.NetworkSecurityGroupArgs(id=group.id) if group else None,
-            nat_gateway=azure.network.SubResourceArgs(id=nat.id) if hosts else None,
-            # Without it a group says nothing about private endpoints ("Manage network policies for private endpoints").
-            private_endpoint_network_policies="NetworkSecurityGroupEnabled" if name == "endpoints" else None,
-            default_outbound_access=None if name == GATEWAY_SUBNET else False,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=after),
-        )
+
+def _subnet(
+    name: str, range_: IPv4Network, security: azure.network.NetworkSecurityGroup, nat: azure.network.NatGateway
+) -> azure.network.SubnetArgs:
+    is_gateway_s, hosts = name == GATEWAY_SUBNET, name not in ("endpoints", GATEWAY_SUBNET)
+    return azure.network.SubnetArgs(
+        name=name,
+        address_prefix=str(range_),
+        network_security_group=None if is_gateway_s else azure.network.NetworkSecurityGroupArgs(id=security.id),
+        nat_gateway=azure.network.SubResourceArgs(id=nat.id) if hosts else None,
+        # Without it a group says nothing about private endpoints ("Manage network policies for private endpoints").
+        private_endpoint_network_policies="NetworkSecurityGroupEnabled" if name == "endpoints" else None,
+        default_outbound_access=None if is_gateway_s else False,
+    )
 
 
 def zones_of_region(cluster: Cluster) -> list[str]:

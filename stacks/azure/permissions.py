@@ -58,8 +58,10 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     "azure-native:network:PrivateDnsZoneGroup": _all_of(f"{_NETWORK}/privateEndpoints/privateDnsZoneGroups"),
     "azure-native:network:PrivateEndpoint": _all_of(f"{_NETWORK}/privateEndpoints"),
     "azure-native:network:PublicIPAddress": _all_of(f"{_NETWORK}/publicIPAddresses", "join/action"),
-    "azure-native:network:Subnet": _all_of(f"{_NETWORK}/virtualNetworks/subnets", "join/action"),
-    "azure-native:network:VirtualNetwork": _all_of(f"{_NETWORK}/virtualNetworks", "join/action"),
+    "azure-native:network:VirtualNetwork": (
+        *_all_of(f"{_NETWORK}/virtualNetworks", "join/action"),
+        *_all_of(f"{_NETWORK}/virtualNetworks/subnets", "join/action"),
+    ),
     "azure-native:network:VirtualNetworkGateway": _all_of(f"{_NETWORK}/virtualNetworkGateways"),
     "azure-native:network:VirtualNetworkGatewayConnection": _all_of(f"{_NETWORK}/connections"),
     "azure-native:privatedns:PrivateRecordSet": _all_of(f"{_NETWORK}/privateDnsZones/A"),

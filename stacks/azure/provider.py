@@ -9,6 +9,7 @@ from cluster.artefacts import ArtefactSource
 from cluster.files import Disk
 from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
+from cluster.storage import controllers_pool
 from network.addresses import ROLES, AddressPlan
 from stacks import payloads
 from stacks.azure import etcd, roles
@@ -18,12 +19,14 @@ from stacks.azure.endpoints import Endpoints
 from stacks.azure.etcd import Etcd
 from stacks.azure.keys import Keys
 from stacks.azure.network import GATEWAY_SUBNET, Network
-from stacks.azure.secrets import Secrets
-from stacks.azure.security import SecurityGroups
+from stacks.azure.secrets import Secrets, identities_of
+from stacks.azure.security import Security
 from stacks.azure.storage import Storage
-from stacks.azure.tags import group, provider
+from stacks.azure.tags import group, provider, workers_group
+from stacks.azure.volumes import CONTROLLERS, Volumes
 from stacks.azure.vpn import Vpn
 from stacks.azure.workers import Workers
+from stacks.cloud_store import bundle_name
 from stacks.pki import Pki
 
 
@@ -38,20 +41,21 @@ class AzureProvider:
 
     def network(self) -> None:
         self._group = group(self._cluster, self._own)
+        self._workers_group = workers_group(self._cluster, self._own) if self._cluster.spec.cloud_workers else None
         name = self._group.name
-        security = SecurityGroups(self._cluster, self._plan, name, self._source, self._own)
-        self._network = Network(self._cluster, name, security.of, self._own)
+        security = Security(self._cluster, self._plan, name, self._source, self._own)
+        self._network = Network(self._cluster, name, security.group, self._own)
         Dns(self._cluster, self._plan, name, self._network, self._own)
 
     def storage(self) -> None:
-        account = azure.authorization.get_client_config_output(
+        self._account = azure.authorization.get_client_config_output(
             opts=pulumi.InvokeOutputOptions(provider=self._own.provider)
         )
         name = self._group.name
-        self._keys = Keys(self._cluster, name, account, self._own)
+        self._keys = Keys(self._cluster, name, self._account, self._own)
         self._storage = Storage(self._cluster, name, self._network, self._keys, self._own)
-        ids = (self._keys.vault.id, self._storage.account.id)
-        self._endpoints = Endpoints(self._cluster, name, self._network, *ids, self._own)
+        blobs = self._storage.account.id if self._storage.backups else None
+        self._endpoints = Endpoints(self._cluster, name, self._network, self._keys.vault.id, blobs, self._own)
 
     def secrets(self, pki: Pki) -> None:
         self._payloads = payloads.payloads(self._cluster, self._plan, self._source, self._disk)
@@ -60,14 +64,20 @@ class AzureProvider:
             if self._cluster.spec.cloud_workers
             else {}
         )
-        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, self._pools)
-        writer = self._role("join-token-writer", (roles.WRITE_SECRET,)) if self._pools else None
-        owners = {payload.name: f"pool-{pool}" for pool, payload in reversed(self._pools.items())}
-        owners |= {payload.name: reader for reader, payload in self._payloads.items()}
-        secrets = Secrets(self._cluster, self._group.name, self._keys, stored, owners, writer, self._own)
+        workers = list(dict.fromkeys(map(self._reader_of, self._pools)))
+        group, readers = self._group.name, [*self._payloads, *workers]
+        self._identities = identities_of(self._cluster, group, readers, self._own)
+        classes = self._volumes() if controllers_pool(self._cluster.spec) else None
+        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, storage_classes=classes)
+        bundles = {reader: {bundle_name(reader): values[bundle_name(reader)]} for reader, values in stored.items()}
+        # Whom to trust: no secret, so it is in no bundle.
+        public = {reader: pki.for_worker() for reader in workers}
+        writer = self._role("join-token-writer", (roles.WRITE_SECRET,)) if workers else None
+        everything = (self._keys, self._identities, bundles, public, writer)
+        secrets = Secrets(self._cluster, group, *everything, self._own)
         # The vault has no address before its endpoint has one.
         self._boots = {reader: boot.behind(self._endpoints.made) for reader, boot in secrets.boots.items()}
-        self._let_backups_be_written(secrets)
+        self._let_backups_be_written()
 
     def etcd(self) -> None:
         subnet = self._network.subnets["etcd"]
@@ -77,12 +87,13 @@ class AzureProvider:
     def control_plane(self) -> None:
         subnet, boot = self._network.subnets["api-servers"], self._boots[payloads.API_SERVERS]
         everything = (self._cluster, self._plan, self._group, subnet, self._keys.disks, boot)
-        ControlPlane(*everything, self._payloads[payloads.API_SERVERS], self._own)
+        self._plane = ControlPlane(*everything, self._payloads[payloads.API_SERVERS], self._own)
 
     def workers(self) -> None:
-        if self._pools:
-            subnet, boot = self._network.subnets["workers"], self._boots[payloads.WORKERS]
-            Workers(self._cluster, self._group.name, subnet, self._keys.disks, boot, self._pools, self._own)
+        if self._workers_group:
+            subnet, group = self._network.subnets["workers"], self._workers_group.name
+            boots = {pool: self._boots[self._reader_of(pool)] for pool in self._pools}
+            Workers(self._cluster, group, subnet, self._keys.disks, boots, self._pools, self._own)
 
     def sites(self) -> None:
         if GATEWAY_SUBNET in self._network.subnets:
@@ -92,22 +103,45 @@ class AzureProvider:
         return self._source
 
     def facts(self) -> pulumi.Output[dict[str, str]]:
-        nothing: dict[str, str] = {}
-        return pulumi.Output.from_input(nothing)
+        target = self._plane.public_target
+        known = {} if target is None else {"public_target": target}
+        return pulumi.Output.all(**known) if known else pulumi.Output.from_input({})
 
     def _disk(self, role: RoleName) -> Disk:
         return etcd.disk_of(self._cluster, role)
 
     def _role(self, name: str, data_actions: tuple[str, ...]) -> pulumi.Output[str]:
-        return roles.own(self._cluster, name, data_actions, self._group, self._keys.subscription, self._own)
+        subscription = self._keys.subscription
+        return roles.own(self._cluster, name, [self._group], subscription, self._own, data_actions=data_actions)
 
-    def _let_backups_be_written(self, secrets: Secrets) -> None:
+    def _reader_of(self, pool: str) -> str:
+        """As whom the machines of a pool ask."""
+        return CONTROLLERS if pool == controllers_pool(self._cluster.spec) else payloads.WORKERS
+
+    def _volumes(self) -> pulumi.Output[str]:
+        """The classes of volumes, once their makers have their rights."""
+        if self._workers_group is None:
+            raise ValueError("volumes without workers in the region")
+        made = Volumes(
+            self._cluster,
+            self._group,
+            self._workers_group,
+            self._account,
+            self._keys,
+            self._storage,
+            self._endpoints,
+            self._identities[CONTROLLERS],
+            self._own,
+        )
+        return made.classes
+
+    def _let_backups_be_written(self) -> None:
         """Hosts whose etcd has backups may add to the container, and neither read nor delete there."""
+        if self._storage.backups is None:
+            return
         writing = [role for role in ROLES if etcd.keeps_backups(self._cluster, role)]
         hosts = dict.fromkeys(host.name for role in writing for host in self._plan.etcd[role])
-        if not hosts:
-            return
         role_id = self._role("backup-writer", roles.WRITE_BLOBS)
         for host in hosts:
-            principal = secrets.identities[host].principal_id
+            principal = self._identities[host].principal_id
             roles.assign(f"{host}-backups", role_id, principal, self._storage.backups.id, self._own)

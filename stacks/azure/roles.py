@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from enum import StrEnum
 
 import pulumi
@@ -33,12 +34,14 @@ def built_in(subscription: pulumi.Output[str], role: BuiltIn) -> pulumi.Output[s
 def own(
     cluster: Cluster,
     name: str,
-    data_actions: tuple[str, ...],
-    group: azure.resources.ResourceGroup,
+    groups: Sequence[azure.resources.ResourceGroup],
     subscription: pulumi.Output[str],
     opts: pulumi.ResourceOptions,
+    *,
+    actions: tuple[str, ...] = (),
+    data_actions: tuple[str, ...] = (),
 ) -> pulumi.Output[str]:
-    """The id of a new role that can be given in the cluster's group alone. Names of roles are the whole tenant's."""
+    """The id of a new role that can be given in the cluster's groups alone. Names of roles are the whole tenant's."""
     own_id = subscription.apply(lambda known: str(uuid.uuid5(_OURS, f"{known}/{cluster.name}/{name}")))
     made = azure.authorization.RoleDefinition(
         name,
@@ -46,9 +49,11 @@ def own(
         role_name=own_id.apply(lambda known: f"menagerie {cluster.name} {name} {known[:8]}"),
         description="Made by menagerie.",
         role_type="CustomRole",
-        scope=group.id,
-        assignable_scopes=[group.id],
-        permissions=[azure.authorization.PermissionArgs(data_actions=list(data_actions))],
+        scope=groups[0].id,
+        assignable_scopes=[group.id for group in groups],
+        permissions=[
+            azure.authorization.PermissionArgs(actions=list(actions) or None, data_actions=list(data_actions) or None)
+        ],
         opts=opts,
     )
     # Not the resource's own id, which has its scope before it and so differs from what an assignment is given back.

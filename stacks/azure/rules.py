@@ -1,10 +1,10 @@
-"""The table of flows as network security groups can say it. Pure: no resource is made here.
+"""The table of flows as a network security group can say it. Pure: no resource is made here.
 
-A group is a subnet's. Where Azure differs from what the table takes for granted:
+One group guards every subnet, and each rule names both its ends. Where Azure differs from what the table takes for granted:
 
-- Every group ends with rules that let everything pass inside the network and out of it; two rules of ours come before
+- A group ends with rules that let everything pass inside the network and out of it; two rules of ours come before
   them and refuse it ("Azure network security groups overview").
-- An internal load balancer keeps its clients' addresses, and a rule for incoming packets sees the host behind it. So
+- A load balancer keeps its clients' addresses, and a rule for incoming packets sees the host behind it. So
   who may reach the load balancer is let in at the API servers, and only its probes come from `AzureLoadBalancer`.
 - Members of two etcds share a subnet: rules there name the members' own addresses, which are fixed.
 - Resolver, metadata service and the load balancer's host address pass every group unless a rule names their service
@@ -24,6 +24,7 @@ from cluster.subnets import region_subnets
 from flows.flow import Flow, Protocol, Role, Table
 from network.addresses import AddressPlan
 
+_BALANCERS = frozenset({Role.LOAD_BALANCER, Role.PUBLIC_BALANCER})
 UNFILTERED = frozenset({Role.RESOLVER, Role.TIME_SERVER, Role.METADATA})
 LOAD_BALANCER, INTERNET, ANYWHERE = "AzureLoadBalancer", "Internet", "*"
 """Service tags; the second is all that has a public address."""
@@ -35,13 +36,14 @@ SUBNETS: Mapping[Role, str] = {
     Role.ETCD_MAIN: "etcd",
     Role.ETCD_EVENTS: "etcd",
     Role.SECRET_STORE: "endpoints",
+    Role.FILE_STORE: "endpoints",
     Role.WORKER_IN_REGION: "workers",
 }
-"""Roles that a group guards -> the subnet."""
+"""Roles whose subnet the group guards -> the subnet."""
 
 
 class Direction(StrEnum):
-    """Seen from the group's subnet."""
+    """Seen from the subnet that is guarded."""
 
     IN = "Inbound"
     OUT = "Outbound"
@@ -49,9 +51,8 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True)
 class Rule:
-    """What a group lets through. sources, destinations: ranges, or one tag alone."""
+    """What the group lets through. sources, destinations: ranges, or one tag alone."""
 
-    subnet: str
     direction: Direction
     name: str
     sources: tuple[str, ...]
@@ -62,29 +63,33 @@ class Rule:
 
 
 def rules(cluster: Cluster, plan: AddressPlan, source: ArtefactSource, table: Table) -> tuple[Rule, ...]:
-    """The rules of all groups, in the order of the table. source: where hosts download."""
+    """The group's rules, in the order of the table. source: where hosts download."""
     places = places_of(cluster, plan, source)
-    found: dict[tuple[str, Direction, str], Rule] = {}
+    found: dict[tuple[Direction, str], Rule] = {}
     for flow in table:
         for rule in _of_flow(flow, places):
-            found.setdefault((rule.subnet, rule.direction, rule.name), rule)
+            found.setdefault((rule.direction, rule.name), rule)
     return tuple(found.values())
 
 
 def places_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> dict[Role, tuple[str, ...]]:
     """Role -> its ranges or tag; none where nobody has the role."""
-    subnets = region_subnets(cluster.spec)
+    subnets, plane = region_subnets(cluster.spec), cluster.spec.control_plane
     sites = {pool.site for pool in cluster.spec.pools.values() if pool.site}
     racks = [rack for site in sorted(sites) for rack in cluster.spec.sites[site].racks.values()]
     main, events = (tuple(str(host.address) for host in plan.etcd[role]) for role in ("main", "events"))
     return {
-        Role.OPERATOR: tuple(map(str, cluster.spec.control_plane.operators)),
+        Role.OPERATOR: tuple(map(str, plane.operators)),
+        Role.PUBLIC_OPERATOR: tuple(map(str, plane.public.operators)) if plane.public else (),
         Role.API_SERVER: (str(subnets.api_servers),),
         Role.ETCD_MAIN: main,
         Role.ETCD_EVENTS: events,
         Role.WORKER_IN_REGION: (str(subnets.workers),),
         Role.WORKER_AT_SITE: tuple(map(str, collapse_addresses(racks))),
         Role.SECRET_STORE: (str(subnets.endpoints),),
+        Role.FILE_STORE: (str(subnets.endpoints),),
+        # "Virtual network service tags": the Resource Manager, whose addresses are public.
+        Role.CLOUD_API: ("AzureResourceManager",),
         Role.ARTEFACT_MIRROR: _place_of(source.mirror),
         Role.REGISTRY: _place_of(source.registry),
     }
@@ -104,9 +109,9 @@ def _place_of(address: str | None) -> tuple[str, ...]:
 def _of_flow(flow: Flow, places: Mapping[Role, tuple[str, ...]]) -> Iterator[Rule]:
     if not UNFILTERED.isdisjoint({flow.source, flow.destination}):
         return
-    # Behind the load balancer are the API servers, in whose subnet its address is.
-    destination = Role.API_SERVER if flow.destination is Role.LOAD_BALANCER else flow.destination
-    probes = flow.source is Role.LOAD_BALANCER
+    # Behind a load balancer are the API servers.
+    destination = Role.API_SERVER if flow.destination in _BALANCERS else flow.destination
+    probes = flow.source in _BALANCERS
     sources = (LOAD_BALANCER,) if probes else places.get(flow.source, ())
     destinations = places.get(destination, ())
     if not sources or not destinations:
@@ -114,7 +119,7 @@ def _of_flow(flow: Flow, places: Mapping[Role, tuple[str, ...]]) -> Iterator[Rul
     for role, direction in ((destination, Direction.IN), (flow.source, Direction.OUT)):
         if role in SUBNETS:
             name = "-".join((_slug(flow.source), "to", _slug(flow.destination), flow.protocol, *map(str, flow.ports)))
-            yield Rule(SUBNETS[role], direction, name, sources, destinations, flow.protocol, flow.ports, flow.why)
+            yield Rule(direction, name, sources, destinations, flow.protocol, flow.ports, flow.why)
 
 
 def _slug(role: Role) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -20,10 +21,10 @@ class Model:
     image: str | None
     disk_gib: int
     user_data: pulumi.Input[str]
-    subnet: azure.network.Subnet
+    subnet: pulumi.Output[str]
     disks: azure.compute.DiskEncryptionSet
-    backends: pulumi.Output[str] | None = None
-    """Id of a load balancer's pool that they join."""
+    backends: Sequence[pulumi.Output[str]] = ()
+    """Ids of load balancers' pools that they join."""
     probe: pulumi.Output[str] | None = None
     """Id of the load balancer's probe that says which of them are well."""
 
@@ -56,12 +57,12 @@ class Model:
         )
 
     def _network(self) -> azure.compute.VirtualMachineScaleSetNetworkProfileArgs:
-        pools = [azure.compute.SubResourceArgs(id=self.backends)] if self.backends is not None else None
+        pools = [azure.compute.SubResourceArgs(id=pool) for pool in self.backends]
         address = azure.compute.VirtualMachineScaleSetIPConfigurationArgs(
             name="own",
             primary=True,
-            subnet=azure.compute.ApiEntityReferenceArgs(id=self.subnet.id),
-            load_balancer_backend_address_pools=pools,
+            subnet=azure.compute.ApiEntityReferenceArgs(id=self.subnet),
+            load_balancer_backend_address_pools=pools or None,
         )
         interface = azure.compute.VirtualMachineScaleSetNetworkConfigurationArgs(
             name="own",

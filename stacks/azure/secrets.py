@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pulumi
 import pulumi_azure_native as azure
@@ -14,21 +14,21 @@ from stacks.azure.hosts import Boot
 from stacks.azure.keys import Keys
 from stacks.azure.roles import BuiltIn
 from stacks.azure.tags import tags
-from stacks.payloads import API_SERVERS, WORKERS
+from stacks.payloads import API_SERVERS
 
 LARGEST = 25_000
 """"About Azure Key Vault secrets": a value has at most 25 kB."""
 
-Stored = Mapping[str, Mapping[str, pulumi.Input[str]]]
-"""Reader -> name -> value; see `stacks.payloads.stored`."""
+Values = Mapping[str, Mapping[str, pulumi.Input[str]]]
+"""Reader -> name -> value."""
 
 
 class Secrets(pulumi.ComponentResource):
-    """Every value once; for each reader an identity that may read its own.
+    """Every secret once; for each reader an identity that may read its own.
 
+    Payloads are no secrets, and Azure's user data has room for them, so none is here (`stacks.azure.hosts.Boot`).
     Names in the vault are generated and told by the user data: a deleted secret keeps its name for as long as it can be
     recovered, and purge protection forbids to give it up. So a reader that goes and comes back finds no name taken.
-    A new payload is a new version of the same secret, so rights stay as they are: new ones take minutes.
     """
 
     boots: dict[str, Boot]
@@ -39,43 +39,40 @@ class Secrets(pulumi.ComponentResource):
         cluster: Cluster,
         group: pulumi.Input[str],
         keys: Keys,
-        stored: Stored,
-        payloads: Mapping[str, str],
+        identities: Mapping[str, azure.managedidentity.UserAssignedIdentity],
+        stored: Values,
+        public: Values,
         write_secret: pulumi.Output[str] | None,
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """payloads: name of a payload, which follows from its content -> whose it is. write_secret: the role that
-        lets API servers write the join token; None without workers in the region."""
+        """identities: of every reader. stored: what the vault keeps. public: what workers know besides, and anybody may.
+        write_secret: the role that lets API servers write the join token; None without workers in the region."""
         super().__init__("menagerie:azure:Secrets", "secrets", None, opts)
         self._cluster = cluster
         self._group = group
         self._keys = keys
-        self._payloads = payloads
         self._own = pulumi.ResourceOptions(parent=self)
-        self.identities = {reader: self._identity(reader) for reader in stored}
-        self.boots = {reader: self._boot(reader, values) for reader, values in stored.items()}
+        self._identities = identities
+        self.boots = {
+            reader: self._boot(reader, stored.get(reader, {}), public.get(reader, {})) for reader in identities
+        }
         if write_secret is not None:
-            self._join_token(write_secret)
+            self._join_token(write_secret, list(public))
         self.register_outputs({})
 
-    def _identity(self, reader: str) -> azure.managedidentity.UserAssignedIdentity:
-        return azure.managedidentity.UserAssignedIdentity(
-            reader, resource_group_name=self._group, tags=tags(self._cluster, reader), opts=self._own
-        )
-
-    def _boot(self, reader: str, values: Mapping[str, pulumi.Input[str]]) -> Boot:
+    def _boot(
+        self, reader: str, values: Mapping[str, pulumi.Input[str]], public: Mapping[str, pulumi.Input[str]]
+    ) -> Boot:
         names, granted = {}, []
         for name, value in values.items():
-            _refuse_too_long(name, value)
-            logical = f"payload-{self._payloads[name]}" if name in self._payloads else name
-            secret = self._secret(logical, value)
+            secret = self._secret(name, value)
             names[name] = secret.name
-            granted.append(self._may_read(reader, logical, secret))
-        return Boot(reader, self._keys.uri, self.identities[reader], names, granted)
+            granted.append(self._may_read(reader, name, secret))
+        return Boot(reader, self._keys.uri, self._identities[reader], names, granted, public)
 
-    def _secret(self, logical: str, value: pulumi.Input[str]) -> azure.keyvault.Secret:
+    def _secret(self, name: str, value: pulumi.Input[str]) -> azure.keyvault.Secret:
         return azure.keyvault.Secret(
-            logical,
+            name,
             resource_group_name=self._group,
             vault_name=self._keys.vault.name,
             properties=azure.keyvault.SecretPropertiesArgs(value=pulumi.Output.secret(value)),
@@ -84,16 +81,16 @@ class Secrets(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, retain_on_delete=True),
         )
 
-    def _may_read(self, reader: str, logical: str, secret: azure.keyvault.Secret) -> azure.authorization.RoleAssignment:
+    def _may_read(self, reader: str, name: str, secret: azure.keyvault.Secret) -> azure.authorization.RoleAssignment:
         return roles.assign(
-            f"{reader}-reads-{logical}",
+            f"{reader}-reads-{name}",
             roles.built_in(self._keys.subscription, BuiltIn.KEY_VAULT_SECRETS_USER),
-            self.identities[reader].principal_id,
+            self._identities[reader].principal_id,
             secret.id,
             self._own,
         )
 
-    def _join_token(self, write_secret: pulumi.Output[str]) -> None:
+    def _join_token(self, write_secret: pulumi.Output[str], workers: Sequence[str]) -> None:
         """API servers write it, workers read it. Azure takes no empty value."""
         secret = azure.keyvault.Secret(
             JOIN_TOKEN,
@@ -106,18 +103,22 @@ class Secrets(pulumi.ComponentResource):
         written = roles.assign(
             f"{API_SERVERS}-write-{JOIN_TOKEN}",
             write_secret,
-            self.identities[API_SERVERS].principal_id,
+            self._identities[API_SERVERS].principal_id,
             secret.id,
             self._own,
         )
-        read = self._may_read(WORKERS, JOIN_TOKEN, secret)
-        for reader, granted in ((API_SERVERS, written), (WORKERS, read)):
+        read = {reader: self._may_read(reader, JOIN_TOKEN, secret) for reader in workers}
+        for reader, granted in {API_SERVERS: written, **read}.items():
             self.boots[reader] = self.boots[reader].knowing(JOIN_TOKEN, secret.name, granted)
 
 
-def _refuse_too_long(name: str, value: pulumi.Input[str]) -> None:
-    """Of what is known while the program runs: payloads. ValueError before anything is made."""
-    if isinstance(value, str) and len(value) > LARGEST:
-        raise ValueError(
-            f"{name} has {len(value)} bytes, and a secret of Key Vault {LARGEST}; its host has too many files"
+def identities_of(
+    cluster: Cluster, group: pulumi.Input[str], readers: Iterable[str], opts: pulumi.ResourceOptions
+) -> dict[str, azure.managedidentity.UserAssignedIdentity]:
+    """Reader -> as whom its hosts ask."""
+    return {
+        reader: azure.managedidentity.UserAssignedIdentity(
+            reader, resource_group_name=group, tags=tags(cluster, reader), opts=opts
         )
+        for reader in readers
+    }

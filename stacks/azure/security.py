@@ -1,6 +1,8 @@
-"""Network security groups, from the table of flows and nothing beside it."""
+"""The network security group, from the table of flows and nothing beside it."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 import pulumi
 import pulumi_azure_native as azure
@@ -10,17 +12,15 @@ from cluster.spec import Cluster
 from flows.flow import Protocol
 from flows.table import flows
 from network.addresses import AddressPlan
-from stacks.azure.rules import ANYWHERE, FIRST, LAST, SUBNETS, Direction, Rule, rules
+from stacks.azure.rules import ANYWHERE, FIRST, LAST, Direction, Rule, rules
 from stacks.azure.tags import tags
 
 _PROTOCOLS = {Protocol.TCP: "Tcp", Protocol.UDP: "Udp", Protocol.ESP: "Esp", Protocol.ALL: "*"}
 
 
-class SecurityGroups(pulumi.ComponentResource):
-    """A group for each subnet with hosts or endpoints, with its rules inside: they change together or not at all."""
-
-    of: dict[str, azure.network.NetworkSecurityGroup]
-    """Name of the subnet -> its group."""
+class Security(pulumi.ComponentResource):
+    """One group for all subnets: each rule names both its ends, so in another's subnet it says nothing. Rules change
+    together or not at all."""
 
     def __init__(
         self,
@@ -30,27 +30,22 @@ class SecurityGroups(pulumi.ComponentResource):
         source: ArtefactSource,
         opts: pulumi.ResourceOptions,
     ) -> None:
-        super().__init__("menagerie:azure:SecurityGroups", "security-groups", None, opts)
-        found = rules(cluster, plan, source, flows(cluster, source))
-        self.of = {
-            subnet: azure.network.NetworkSecurityGroup(
-                subnet,
-                resource_group_name=group,
-                security_rules=_numbered([rule for rule in found if rule.subnet == subnet]),
-                tags=tags(cluster, subnet),
-                opts=pulumi.ResourceOptions(parent=self),
-            )
-            for subnet in dict.fromkeys(SUBNETS.values())
-            if subnet != "workers" or cluster.spec.cloud_workers
-        }
+        super().__init__("menagerie:azure:Security", "security", None, opts)
+        self.group = azure.network.NetworkSecurityGroup(
+            "network",
+            resource_group_name=group,
+            security_rules=_numbered(rules(cluster, plan, source, flows(cluster, source))),
+            tags=tags(cluster, "network"),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
         self.register_outputs({})
 
 
-def _numbered(of_group: list[Rule]) -> list[azure.network.SecurityRuleArgs]:
+def _numbered(allowed: Iterable[Rule]) -> list[azure.network.SecurityRuleArgs]:
     """In both directions what no rule of ours lets through is refused, before Azure's own rules let it pass."""
     numbers = dict.fromkeys(Direction, FIRST)
     made = []
-    for rule in of_group:
+    for rule in allowed:
         made.append(_allowed(rule, numbers[rule.direction]))
         numbers[rule.direction] += 1
     return made + [_refused(direction) for direction in Direction]

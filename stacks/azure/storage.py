@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pulumi
 import pulumi_azure_native as azure
 
@@ -25,9 +27,13 @@ _WATCHERS = "NetworkWatcherRG"
 
 
 class Storage(pulumi.ComponentResource):
-    """Zone-redundant, under the cluster's key, without account keys and without an address outside the network."""
+    """Zone-redundant, under the cluster's key, without account keys and without an address outside the network.
 
-    backups: azure.storage.BlobContainer
+    Flow logs are always kept here. Containers for backups and artefacts are there once an etcd of the spec has backups:
+    before, no host has a right to anything here.
+    """
+
+    backups: azure.storage.BlobContainer | None
 
     def __init__(
         self,
@@ -42,44 +48,34 @@ class Storage(pulumi.ComponentResource):
         self._group = group
         self._keys = keys
         self._own = pulumi.ResourceOptions(parent=self)
+        # Of services of Azure alone, no machine has it: the account is under the key, and flow logs are written to it.
+        self.identity = azure.managedidentity.UserAssignedIdentity(
+            "storage", resource_group_name=group, tags=tags(cluster, "storage"), opts=self._own
+        )
+        self.granted = keys.may_encrypt("storage", self.identity.principal_id)
         self.account = self._account()
-        self.backups = self._containers()
-        self._lifecycle()
+        self.backups = None
+        if has_backups(cluster):
+            self.backups = self._containers()
+            self._lifecycle()
         self._log_flows(network)
         self.register_outputs({})
 
     def _account(self) -> azure.storage.StorageAccount:
-        """A user-assigned identity, for the account is made with its key, when it has no identity of its own yet."""
-        identity = self._identity("storage")
-        granted = self._keys.may_encrypt("storage", identity.principal_id)
-        return azure.storage.StorageAccount(
+        return encrypted_account(
             account_name(self._cluster),
-            resource_group_name=self._group,
+            self._group,
+            self._keys,
+            self.identity,
+            pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[self.granted]),
             kind="StorageV2",
-            sku=azure.storage.SkuArgs(name="Standard_ZRS"),
-            identity=azure.storage.IdentityArgs(type="UserAssigned", user_assigned_identities=[identity.id]),
-            encryption=azure.storage.EncryptionArgs(
-                key_source="Microsoft.Keyvault",
-                key_vault_properties=azure.storage.KeyVaultPropertiesArgs(
-                    # Without a version: then Azure follows the key's rotation.
-                    key_name=self._keys.key.name,
-                    key_vault_uri=self._keys.uri,
-                ),
-                encryption_identity=azure.storage.EncryptionIdentityArgs(encryption_user_assigned_identity=identity.id),
-            ),
-            allow_blob_public_access=False,
-            allow_shared_key_access=False,
-            allow_cross_tenant_replication=False,
-            default_to_o_auth_authentication=True,
+            sku="Standard_ZRS",
             enable_https_traffic_only=True,
-            minimum_tls_version="TLS1_2",
-            public_network_access="Disabled",
             # Flow logs come from a trusted service, from outside the network.
             network_rule_set=azure.storage.NetworkRuleSetArgs(
                 bypass="AzureServices", default_action=azure.storage.DefaultAction.DENY
             ),
             tags=tags(self._cluster, "storage"),
-            opts=pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[granted]),
         )
 
     def _containers(self) -> azure.storage.BlobContainer:
@@ -136,11 +132,10 @@ class Storage(pulumi.ComponentResource):
 
     def _log_flows(self, network: Network) -> None:
         """Who talked to whom. With an identity, for the account takes no keys."""
-        identity = self._identity("flow-logs")
         granted = roles.assign(
             "flow-logs",
             roles.built_in(self._keys.subscription, BuiltIn.STORAGE_BLOB_DATA_CONTRIBUTOR),
-            identity.principal_id,
+            self.identity.principal_id,
             self.account.id,
             self._own,
         )
@@ -153,18 +148,64 @@ class Storage(pulumi.ComponentResource):
             target_resource_id=network.network.id,
             storage_id=self.account.id,
             enabled=True,
+            retention_policy=azure.network.RetentionPolicyParametersArgs(enabled=True, days=_KEPT_DAYS),
             format=azure.network.FlowLogFormatParametersArgs(type="JSON", version=2),
             identity=azure.network.ManagedServiceIdentityArgs(
-                type=azure.network.ResourceIdentityType.USER_ASSIGNED, user_assigned_identities=[identity.id]
+                type=azure.network.ResourceIdentityType.USER_ASSIGNED, user_assigned_identities=[self.identity.id]
             ),
             tags=tags(self._cluster, "flow-logs"),
             opts=pulumi.ResourceOptions(parent=self, depends_on=[granted]),
         )
 
-    def _identity(self, name: str) -> azure.managedidentity.UserAssignedIdentity:
-        return azure.managedidentity.UserAssignedIdentity(
-            name, resource_group_name=self._group, tags=tags(self._cluster, name), opts=self._own
-        )
+
+def encrypted_account(
+    name: str,
+    group: pulumi.Input[str],
+    keys: Keys,
+    identity: azure.managedidentity.UserAssignedIdentity,
+    opts: pulumi.ResourceOptions,
+    *,
+    kind: str,
+    sku: str,
+    enable_https_traffic_only: bool,
+    network_rule_set: azure.storage.NetworkRuleSetArgs,
+    tags: Mapping[str, str],
+) -> azure.storage.StorageAccount:
+    """An account under the cluster's key, without keys of its own and without an address outside the network.
+
+    identity: user-assigned, for the account is made with its key, when it has no identity of its own yet.
+    """
+    return azure.storage.StorageAccount(
+        name,
+        resource_group_name=group,
+        kind=kind,
+        sku=azure.storage.SkuArgs(name=sku),
+        identity=azure.storage.IdentityArgs(type="UserAssigned", user_assigned_identities=[identity.id]),
+        encryption=azure.storage.EncryptionArgs(
+            key_source="Microsoft.Keyvault",
+            key_vault_properties=azure.storage.KeyVaultPropertiesArgs(
+                # Without a version: then Azure follows the key's rotation.
+                key_name=keys.key.name,
+                key_vault_uri=keys.uri,
+            ),
+            encryption_identity=azure.storage.EncryptionIdentityArgs(encryption_user_assigned_identity=identity.id),
+        ),
+        allow_blob_public_access=False,
+        allow_shared_key_access=False,
+        allow_cross_tenant_replication=False,
+        default_to_o_auth_authentication=True,
+        enable_https_traffic_only=enable_https_traffic_only,
+        minimum_tls_version="TLS1_2",
+        public_network_access="Disabled",
+        network_rule_set=network_rule_set,
+        tags=tags,
+        opts=opts,
+    )
+
+
+def has_backups(cluster: Cluster) -> bool:
+    """Whether any etcd writes snapshots."""
+    return any(etcd.backup for etcd in (cluster.spec.etcd.main, cluster.spec.etcd.events))
 
 
 def kept_days(cluster: Cluster) -> int:

@@ -6,6 +6,7 @@ pass); "Get Secret - Get Secret" (api-version 2025-07-01) and "Azure Key Vault R
 
 from __future__ import annotations
 
+import json
 import re
 import urllib.parse
 from collections.abc import Mapping
@@ -22,13 +23,15 @@ class AzureStore(CloudStore):
 
     `client_id` is that of the managed identity to ask as: a company's policies may give a machine more of them.
     `names` says under which other name the vault holds a value: what was deleted keeps its name for months, so names
-    there are generated. `audience` is another in the other clouds of Azure (China: https://vault.azure.cn).
+    there are generated. `held` are values that the program has itself, for none is secret: what the vault need not keep
+    no identity needs a right to. `audience` is another in the other clouds of Azure (China: https://vault.azure.cn).
     """
 
     url: str
     client_id: str
     reader: str
     names: Mapping[str, str] = field(default_factory=dict)
+    held: Mapping[str, str] = field(default_factory=dict)
     audience: str = "https://vault.azure.net"
     metadata: str = "http://169.254.169.254"
 
@@ -39,6 +42,12 @@ class AzureStore(CloudStore):
     allowed: ClassVar[re.Pattern[str]] = re.compile(r"[a-z][0-9a-z-]{0,126}")
     """"About keys, secrets, and certificates" allows letters, digits and hyphens, up to 127 with a letter first, and does
     not tell capitals from small letters: only small ones are taken here. A value has at most 25 kB."""
+
+    def script(self) -> str:
+        held = json.dumps(dict(self.held), sort_keys=True, separators=(",", ":"))
+        if '"""' in held:
+            raise ValueError("a value that ends a text of Python can't be in the program of a host")
+        return super().script().replace("HELD_VALUES", held)
 
     def _values(self) -> Mapping[str, str]:
         return {

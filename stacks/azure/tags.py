@@ -1,13 +1,12 @@
 """Names, tags, the resource group, and the provider object of the cluster.
 
-Everything is in one resource group that has the cluster's name, so the names inside tell roles only, and a cluster's
-name is never too long. Most are generated: the provider adds eight digits to the logical name, so that a replacement
-can stand beside what it replaces. Members of etcd and their disks keep theirs.
+Everything is in one resource group that has the cluster's name, and workers in one beside it, so the names inside
+tell roles only, and a cluster's name is never too long. Most are generated: the provider adds eight digits to the
+logical name, so that a replacement can stand beside what it replaces. Members of etcd, their disks and scale sets keep theirs.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 
@@ -16,17 +15,18 @@ import pulumi_azure_native as azure
 
 from cluster.pools import Pool
 from cluster.spec import Cluster
+from stacks.names import short
 from stacks.protection import is_protected
 
 GENERATED = 8
 """Digits that the provider adds to a name."""
 _LONGEST_IN_THE_WORLD = 24 - GENERATED
 """Of vaults and storage accounts, whose names are everybody's (`cluster/catalogue/azure.yaml`)."""
-_LONGEST_SCALE_SET = 64 - GENERATED
+_LONGEST_SCALE_SET = 64
 _LONGEST_PREFIX = 15
+_DIGITS = 5
+"""Of a hash, in so short a name."""
 """"Virtual Machine Scale Sets - Create Or Update": computerNamePrefix has 1 to 15 characters."""
-_MOST_TAGS = 50
-""""Use tags to organize your Azure resources"."""
 _TEMPLATE = "k8s.io_cluster-autoscaler_node-template"
 
 
@@ -37,10 +37,20 @@ def provider(cluster: Cluster) -> azure.Provider:
 
 def group(cluster: Cluster, opts: pulumi.ResourceOptions) -> azure.resources.ResourceGroup:
     """Its deletion takes everything in it along, what is protected too."""
+    return _group("group", cluster.name, cluster, opts)
+
+
+def workers_group(cluster: Cluster, opts: pulumi.ResourceOptions) -> azure.resources.ResourceGroup:
+    """Of workers in the region and of volumes. No cluster's name has an underscore, so no other cluster's group has this
+    one's name."""
+    return _group("workers-group", f"{cluster.name}_workers", cluster, opts)
+
+
+def _group(logical: str, name: str, cluster: Cluster, opts: pulumi.ResourceOptions) -> azure.resources.ResourceGroup:
     return azure.resources.ResourceGroup(
-        "group",
-        resource_group_name=cluster.name,
-        tags=tags(cluster, "group"),
+        logical,
+        resource_group_name=name,
+        tags=tags(cluster, logical),
         opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(protect=is_protected())),
     )
 
@@ -62,27 +72,25 @@ def account_name(cluster: Cluster) -> str:
     return re.sub(r"[^a-z0-9]", "", cluster.name)[:_LONGEST_IN_THE_WORLD]
 
 
+def files_name(cluster: Cluster) -> str:
+    """Of the account for shared file systems: letters and digits only."""
+    return re.sub(r"[^a-z0-9]", "", cluster.name)[: _LONGEST_IN_THE_WORLD - len("files")] + "files"
+
+
 def scale_set_name(pool: str) -> str:
     return short(f"pool-{pool}", _LONGEST_SCALE_SET)
 
 
 def host_prefix(pool: str) -> str:
     """What the names of a pool's hosts, and of their nodes, begin with."""
-    return short(pool, _LONGEST_PREFIX - 1) + "-"
-
-
-def short(text: str, longest: int) -> str:
-    """`text`, or its beginning and five digits of its hash."""
-    if len(text) <= longest:
-        return text
-    return f"{text[: longest - 6].rstrip('-')}-{hashlib.sha256(text.encode()).hexdigest()[:5]}"
+    return short(pool, _LONGEST_PREFIX - 1, _DIGITS) + "-"
 
 
 def autoscaler_tags(cluster: Cluster, pool: Pool) -> Mapping[str, str]:
     """By which the cluster autoscaler finds a pool and knows its nodes before it has one.
 
     Names of tags have no slash: its page "Cluster Autoscaler on Azure" writes an underscore for it, and ~2 for an
-    underscore. Raises ValueError where a scale set cannot have so many.
+    underscore. `cluster.check.azure` counts them.
     """
     found = {
         "cluster-autoscaler-enabled": "true",
@@ -92,8 +100,6 @@ def autoscaler_tags(cluster: Cluster, pool: Pool) -> Mapping[str, str]:
     }
     found |= {f"{_TEMPLATE}_label_{_in_tag(key)}": value for key, value in pool.labels.items()}
     found |= {f"{_TEMPLATE}_taint_{_in_tag(taint.key)}": f"{taint.value}:{taint.effect.value}" for taint in pool.taints}
-    if len(found) + len(tags(cluster, "")) > _MOST_TAGS:
-        raise ValueError(f"a pool has {len(pool.labels)} labels and {len(pool.taints)} taints: Azure takes 50 tags")
     return found
 
 

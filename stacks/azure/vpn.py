@@ -1,8 +1,7 @@
 """The region's end of the tunnels to sites: an active-active gateway with BGP, and a connection for each edge router.
 
 A connection is both tunnels of a router, one to each instance of the gateway ("About active-active mode VPN
-gateways"). Azure knows one BGP address of a router, so both instances expect its sessions from the edge's address in
-the router's first tunnel; their own addresses are the plan's, one a tunnel.
+gateways"). Azure knows one BGP address of a router; the instances' own are one a tunnel (`cluster.vpn.Gateway`).
 """
 
 from __future__ import annotations
@@ -16,11 +15,12 @@ from cluster.spec import Cluster
 from cluster.vpn import ENDS, gateway
 from network.vpn import Tunnel, tunnels
 from stacks.azure.network import zones_of_region
-from stacks.azure.tags import short, tags
+from stacks.azure.tags import tags
+from stacks.names import short
 from stacks.protection import is_protected
 
 _SKU = "VpnGw2AZ"
-""""About VPN Gateway SKUs": zone-redundant, 1 Gbit/s in all, 30 tunnels."""
+""""About VPN Gateway configuration settings": zone-redundant; in generation 2, 1.25 Gbit/s in all, 30 tunnels."""
 _GATEWAY = "vpn"
 _LONGEST = 72
 _KEY_LIFETIME_S = 27000
@@ -29,13 +29,13 @@ _KEY_LIFETIME_KB = 102_400_000
 
 
 class Vpn(pulumi.ComponentResource):
-    """The gateway takes Azure half an hour to make. Its two public addresses are what the routers call."""
+    """The gateway takes Azure 45 minutes or more to make. Its two public addresses are what the routers call."""
 
     def __init__(
         self,
         cluster: Cluster,
         group: azure.resources.ResourceGroup,
-        subnet: azure.network.Subnet,
+        subnet: pulumi.Output[str],
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__("menagerie:azure:Vpn", "vpn", None, opts)
@@ -61,11 +61,11 @@ class Vpn(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, protect=is_protected()),
         )
 
-    def _gateway(self, subnet: azure.network.Subnet, plan: Iterable[Tunnel]) -> azure.network.VirtualNetworkGateway:
+    def _gateway(self, subnet: pulumi.Output[str], plan: Iterable[Tunnel]) -> azure.network.VirtualNetworkGateway:
         ends = [
             azure.network.VirtualNetworkGatewayIPConfigurationArgs(
                 name=f"end-{end}",
-                subnet=azure.network.SubResourceArgs(id=subnet.id),
+                subnet=azure.network.SubResourceArgs(id=subnet),
                 public_ip_address=azure.network.SubResourceArgs(id=address.id),
                 private_ip_allocation_method="Dynamic",
             )

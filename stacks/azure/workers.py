@@ -15,8 +15,6 @@ from stacks.azure.tags import autoscaler_tags, host_prefix, scale_set_name, tags
 from userdata import Payload
 
 _GIB = 2**30
-_MOST_IN_ONE_GROUP = 100
-""""Virtual Machine Scale Sets and placement groups"."""
 _FAULT_DOMAINS = 5
 """"Choose the right number of fault domains": in zones 1 is as many as there are, 5 is five or no machine."""
 
@@ -40,17 +38,17 @@ class Workers(pulumi.ComponentResource):
         self,
         cluster: Cluster,
         group: pulumi.Input[str],
-        subnet: azure.network.Subnet,
+        subnet: pulumi.Output[str],
         disks: azure.compute.DiskEncryptionSet,
-        boot: Boot,
+        boots: Mapping[str, Boot],
         payloads: Mapping[str, Payload],
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """payloads: by pool in the region."""
+        """boots, payloads: by pool in the region."""
         super().__init__("menagerie:azure:Workers", "workers", None, opts)
         self._cluster = cluster
         self._group = group
-        self._boot = boot
+        self._boots = boots
         self.pools = {}
         for name, payload in payloads.items():
             pool = cluster.spec.pools[name]
@@ -59,7 +57,7 @@ class Workers(pulumi.ComponentResource):
                 prefix=host_prefix(name),
                 image=pool.image,
                 disk_gib=-(-pool.disk_size // _GIB),
-                user_data=boot.user_data(payload),
+                user_data=boots[name].user_data(payload),
                 subnet=subnet,
                 disks=disks,
             )
@@ -67,10 +65,11 @@ class Workers(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _pool(self, name: str, pool: Pool, model: Model) -> azure.compute.VirtualMachineScaleSet:
-        refuse_impossible(name, pool)
         near = self._proximity(name, pool) if pool.placement is Placement.COMPACT else None
         return azure.compute.VirtualMachineScaleSet(
             scale_set_name(name),
+            # Of its own, not generated: where an answer is lost, no second set of machines joins the cluster.
+            vm_scale_set_name=scale_set_name(name),
             resource_group_name=self._group,
             # Flexible orchestration has no InfiniBand ("Orchestration modes for Virtual Machine Scale Sets in Azure").
             orchestration_mode="Uniform",
@@ -83,14 +82,15 @@ class Workers(pulumi.ComponentResource):
             proximity_placement_group=azure.compute.SubResourceArgs(id=near.id) if near else None,
             overprovision=False,
             upgrade_policy=azure.compute.UpgradePolicyArgs(mode=azure.compute.UpgradeMode.MANUAL),
-            identity=identity(self._boot),
+            identity=identity(self._boots[name]),
             virtual_machine_profile=model.profile(**_kind(pool)),
             tags={**tags(self._cluster, f"pool-{name}"), **autoscaler_tags(self._cluster, pool)},
             opts=pulumi.ResourceOptions(
                 parent=self,
                 ignore_changes=["sku.capacity"],
                 replace_on_changes=_FIXED,
-                depends_on=list(self._boot.after),
+                delete_before_replace=True,
+                depends_on=list(self._boots[name].after),
             ),
         )
 
@@ -122,16 +122,3 @@ def _kind(pool: Pool) -> dict[str, object]:
         group = azure.compute.SubResourceArgs(id=pool.reservation)
         return {"capacity_reservation": azure.compute.CapacityReservationProfileArgs(capacity_reservation_group=group)}
     return {}
-
-
-def refuse_impossible(name: str, pool: Pool) -> None:
-    """ValueError for what Azure does not have together ("On-demand Capacity Reservation", its limitations)."""
-    wrong = None
-    if pool.rdma and pool.max > _MOST_IN_ONE_GROUP:
-        wrong = f"max {pool.max} with rdma: one InfiniBand network has {_MOST_IN_ONE_GROUP} machines; make more pools"
-    elif pool.reservation and not pool.reservation.startswith("/subscriptions/"):
-        wrong = f"reservation {pool.reservation}: write the id of a capacity reservation group, /subscriptions/..."
-    elif pool.reservation and (pool.rdma or pool.placement is not None):
-        wrong = "reserved capacity takes neither rdma nor a placement; remove one of them"
-    if wrong:
-        raise ValueError(f"pools.{name}: {wrong}")

@@ -19,7 +19,7 @@ from userdata import Payload
 
 _BOOT_S = 600
 """From a machine's start to the first repair: it boots, and waits for rights that were given a minute ago."""
-_DRAIN_S = 60
+DRAIN_S = 60
 
 
 class ControlPlane(pulumi.ComponentResource):
@@ -44,7 +44,9 @@ class ControlPlane(pulumi.ComponentResource):
         super().__init__("menagerie:gcp:ControlPlane", f"{cluster.name}-control-plane", None, opts)
         self._cluster = cluster
         self._own = pulumi.ResourceOptions(parent=self)
-        self._after = [keys.for_disks, *identity.after, *after]
+        reserved = self._address(plan, subnet)
+        # Machines of the group take what is free in the subnetwork.
+        self._after = [keys.usable, *identity.after, *after, reserved]
         machine = cluster.spec.control_plane.machine
         disks = hosts.template_disks(
             machine, cluster.spec.control_plane.image, SYSTEM_DISK_GIB, keys.key, of_cluster(cluster)
@@ -60,7 +62,8 @@ class ControlPlane(pulumi.ComponentResource):
             pulumi.ResourceOptions(parent=self, depends_on=self._after),
         )
         self.hosts = self._group(template)
-        self._balancer(plan, network, subnet)
+        self.ready = self._check("ready", every_s=5, failures=2)
+        self._balancer(reserved, network, subnet)
         self.register_outputs({})
 
     def _group(self, template: gcp.compute.RegionInstanceTemplate) -> gcp.compute.RegionInstanceGroupManager:
@@ -68,8 +71,11 @@ class ControlPlane(pulumi.ComponentResource):
         zones = list(map(str, plane.zones))
         # Five minutes: while etcd main has no leader, no API server is ready, and new ones would not be either.
         alive = self._check("alive", every_s=30, failures=10)
+        # Other zones take another group, which serves before this one goes.
+        name = named(self._cluster, "api-servers", "".join(zone.rpartition("-")[2] for zone in zones))
         return gcp.compute.RegionInstanceGroupManager(
-            generated(self._cluster, "api-servers"),
+            named(self._cluster, "api-servers"),
+            name=name,
             base_instance_name=base_name(self._cluster, "api"),
             distribution_policy_zones=zones,
             distribution_policy_target_shape="EVEN",
@@ -87,7 +93,6 @@ class ControlPlane(pulumi.ComponentResource):
                 max_surge_fixed=len(zones),
                 max_unavailable_fixed=0,
             ),
-            # Other zones take another group, which serves before this one goes.
             opts=pulumi.ResourceOptions(parent=self, depends_on=self._after),
         )
 
@@ -106,9 +111,9 @@ class ControlPlane(pulumi.ComponentResource):
             opts=self._own,
         )
 
-    def _balancer(self, plan: AddressPlan, network: Network, subnet: gcp.compute.Subnetwork) -> None:
+    def _address(self, plan: AddressPlan, subnet: gcp.compute.Subnetwork) -> gcp.compute.Address:
         (address,) = plan.balancers
-        reserved = gcp.compute.Address(
+        return gcp.compute.Address(
             named(self._cluster, "api"),
             name=named(self._cluster, "api"),
             address_type="INTERNAL",
@@ -117,17 +122,19 @@ class ControlPlane(pulumi.ComponentResource):
             labels=labels("load-balancer"),
             opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
         )
+
+    def _balancer(self, reserved: gcp.compute.Address, network: Network, subnet: gcp.compute.Subnetwork) -> None:
         backend = gcp.compute.RegionBackendService(
             generated(self._cluster, "api"),
             load_balancing_scheme="INTERNAL",
             protocol="TCP",
-            health_checks=self._check("ready", every_s=5, failures=2).id,
+            health_checks=self.ready.id,
             backends=[
                 gcp.compute.RegionBackendServiceBackendArgs(
                     group=self.hosts.instance_group, balancing_mode="CONNECTION"
                 )
             ],
-            connection_draining_timeout_sec=_DRAIN_S,
+            connection_draining_timeout_sec=DRAIN_S,
             log_config=gcp.compute.RegionBackendServiceLogConfigArgs(enable=True, sample_rate=0.1),
             opts=self._own,
         )

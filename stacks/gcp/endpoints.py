@@ -55,17 +55,15 @@ class Endpoints(pulumi.ComponentResource):
 
 
 def _names(cluster: Cluster, network: Network, opts: pulumi.ResourceOptions) -> list[pulumi.Resource]:
+    """Of every service by one record; nothing is at googleapis.com itself."""
     zone = private_zone(cluster, "google-apis", _DOMAIN, network, opts)
-    records = (("A", _DOMAIN, str(address(cluster))), ("CNAME", f"*.{_DOMAIN}", _DOMAIN))
-    return [
-        gcp.dns.RecordSet(
-            generated(cluster, "google-apis", type_.lower()),
-            managed_zone=zone.name,
-            name=name,
-            type=type_,
-            ttl=TTL_S,
-            rrdatas=[value],
-            opts=opts,
-        )
-        for type_, name, value in records
-    ]
+    record = gcp.dns.RecordSet(
+        generated(cluster, "google-apis"),
+        managed_zone=zone.name,
+        name=f"*.{_DOMAIN}",
+        type="A",
+        ttl=TTL_S,
+        rrdatas=[str(address(cluster))],
+        opts=opts,
+    )
+    return [record]

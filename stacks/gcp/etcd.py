@@ -107,7 +107,7 @@ class Etcd(pulumi.ComponentResource):
                 delete_before_replace=True,
                 # A machine type with local disks of its own has them without being asked.
                 ignore_changes=["metadata", "bootDisk.initializeParams.image", "scratchDisks"],
-                depends_on=[self._keys.for_disks, *identity.after, *self._after],
+                depends_on=[self._keys.usable, *identity.after, *self._after],
             ),
         )
 
@@ -123,17 +123,10 @@ class Etcd(pulumi.ComponentResource):
         )
 
     def _interface(self, host: HostAddress) -> gcp.compute.InstanceNetworkInterfaceArgs:
-        reserved = gcp.compute.Address(
-            named(self._cluster, host.name),
-            name=named(self._cluster, host.name),
-            address_type="INTERNAL",
-            subnetwork=self._subnet.id,
-            address=str(host.address),
-            labels=labels("etcd"),
-            opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
-        )
+        """A machine keeps the address that it names until it is deleted. All machines of this subnetwork name theirs,
+        so nothing else is given one meanwhile, and none is reserved."""
         return gcp.compute.InstanceNetworkInterfaceArgs(
-            subnetwork=self._subnet.id, network_ip=reserved.address, nic_type="GVNIC"
+            subnetwork=self._subnet.id, network_ip=str(host.address), nic_type="GVNIC"
         )
 
     def _disk(self, role: RoleName, member: Member) -> gcp.compute.Disk:
@@ -151,7 +144,7 @@ class Etcd(pulumi.ComponentResource):
                 parent=self,
                 protect=is_protected(),
                 delete_before_replace=True,
-                depends_on=[self._keys.for_disks],
+                depends_on=[self._keys.usable],
             ),
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import pulumi
@@ -10,17 +9,12 @@ import pulumi_gcp as gcp
 
 from cluster import catalogue
 from cluster.catalogue import Machine
+from cluster.disks import takes_hyperdisk_only
 from cluster.spec import Cloud
 
 SYSTEM_DISK_GIB = 64
 SCRATCH_GB = 375
 """Of a local SSD that is added to a machine ("About Local SSD disks")."""
-
-# "Choose a disk type", by series of machines: those that take Hyperdisk alone.
-_HYPERDISK_ONLY = re.compile(r"(n4|n4d|n4a|c4|c4d|c4a|c4n|a3-ultragpu|a4|a4x|g4|h4d|m4|m4n|x4)(-|$)")
-
-# "Configure per VM Tier_1 networking performance": series -> the fewest vCPUs with which they can have it.
-_TIER_1 = {"n2": 32, "n2d": 48, "c2": 30, "c2d": 56, "c3": 44, "c3d": 60, "c4": 48, "c4d": 48, "c4a": 48, "z3": 88}
 
 # "Choose a valid number of Local SSD disks": N2, up to so many vCPUs -> the fewest.
 _LEAST_ON_N2 = {10: 1, 20: 2, 40: 4, 80: 8, 128: 16}
@@ -45,7 +39,7 @@ def image(text: str | None, machine: str) -> str:
 
 def system_disk(machine: str) -> str:
     """The kind of disk that a machine can have its system on."""
-    return "hyperdisk-balanced" if _HYPERDISK_ONLY.match(machine) else "pd-balanced"
+    return "hyperdisk-balanced" if takes_hyperdisk_only(machine) else "pd-balanced"
 
 
 def local_disks(machine: str, wanted: int) -> int:
@@ -57,13 +51,6 @@ def local_disks(machine: str, wanted: int) -> int:
     by_size = [number for most, number in _LEAST_ON_N2.items() if vcpus <= most]
     least = by_size[0] if machine.startswith("n2-") and by_size else 1
     return next(number for number in _LOCAL_DISKS if number >= max(least, wanted))
-
-
-def can_have_tier_1(machine: str) -> bool:
-    """Whether a machine can be given more bandwidth than it has; those with GPUs have the most from the start."""
-    found = known(machine)
-    series, vcpus = machine.partition("-")[0], found.type.vcpus if found and found.type else 0
-    return series in _TIER_1 and vcpus >= _TIER_1[series]
 
 
 def metadata(startup_script: pulumi.Input[str], more: Mapping[str, str] | None = None) -> dict[str, pulumi.Input[str]]:

@@ -6,6 +6,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from cluster.spec import Cluster
+from cluster.storage import has_file
 from stacks.gcp.tags import generated, labels
 from stacks.protection import is_protected
 
@@ -42,21 +43,22 @@ class Keys(pulumi.ComponentResource):
         disks = pulumi.Output.format("serviceAccount:service-{0}@compute-system.iam.gserviceaccount.com", self.number)
         # Both are made by asking for them, if the project has not yet used the service.
         buckets = gcp.storage.get_project_service_account_output(opts=asked).member
-        secrets = gcp.projects.ServiceIdentity(
-            generated(cluster, "secret-manager"),
-            service="secretmanager.googleapis.com",
-            opts=pulumi.ResourceOptions(parent=self),
-        )
-        self.for_disks = self._may_use("disks", disks)
-        self.for_buckets = self._may_use("buckets", buckets)
-        self.for_secrets = self._may_use("secrets", secrets.member)
-        self.register_outputs({})
-
-    def _may_use(self, service: str, member: pulumi.Input[str]) -> gcp.kms.CryptoKeyIAMMember:
-        return gcp.kms.CryptoKeyIAMMember(
-            generated(self._cluster, service, "use-key"),
+        agents = [self._agent("secret-manager", "secretmanager")]
+        if has_file(cluster.spec):
+            agents.append(self._agent("filestore", "file"))
+        self.usable = gcp.kms.CryptoKeyIAMBinding(
+            generated(cluster, "use-key"),
             crypto_key_id=self.key.id,
             role=_USE,
-            member=member,
+            members=[disks, buckets, *(agent.member for agent in agents)],
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        """Nothing is encrypted before. Whoever else is given the role loses it with the next `up`."""
+        self.register_outputs({})
+
+    def _agent(self, name: str, service: str) -> gcp.projects.ServiceIdentity:
+        return gcp.projects.ServiceIdentity(
+            generated(self._cluster, name),
+            service=f"{service}.googleapis.com",
             opts=pulumi.ResourceOptions(parent=self),
         )

@@ -9,7 +9,7 @@ import pulumi_gcp as gcp
 
 from cluster.spec import Cluster
 from cluster.subnets import region_subnets
-from stacks.gcp.tags import generated
+from stacks.gcp.tags import named
 
 API_SERVERS, ETCD, WORKERS = "api-servers", "etcd", "workers"
 """Names of subnetworks. The plan's range of endpoints has none: what is for Google's services must be outside of all
@@ -37,7 +37,8 @@ class Network(pulumi.ComponentResource):
         if mtu not in MTUS:
             raise ValueError(f"network.link_mtu {mtu}: networks of Google Cloud have {MTUS[0]} to {MTUS[-1]}")
         self.network = gcp.compute.Network(
-            generated(cluster, "network"),
+            named(cluster, "network"),
+            name=named(cluster, "network"),
             auto_create_subnetworks=False,
             routing_mode="REGIONAL",
             mtu=mtu,
@@ -54,20 +55,24 @@ class Network(pulumi.ComponentResource):
 
     def _subnet(self, name: str, range_: IPv4Network) -> gcp.compute.Subnetwork:
         return gcp.compute.Subnetwork(
-            generated(self._cluster, name),
+            named(self._cluster, name),
+            name=named(self._cluster, name),
             network=self.network.id,
             ip_cidr_range=str(range_),
             private_ip_google_access=True,
             log_config=gcp.compute.SubnetworkLogConfigArgs(
                 aggregation_interval="INTERVAL_10_MIN", flow_sampling=0.5, metadata="INCLUDE_ALL_METADATA"
             ),
-            opts=self._own,
+            # Its range is in no other subnetwork meanwhile.
+            opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
         )
 
     def _nat(self) -> None:
-        router = gcp.compute.Router(generated(self._cluster, "nat"), network=self.network.id, opts=self._own)
+        name = named(self._cluster, "nat")
+        router = gcp.compute.Router(name, name=name, network=self.network.id, opts=self._own)
         gcp.compute.RouterNat(
-            generated(self._cluster, "nat"),
+            name,
+            name=name,
             router=router.name,
             nat_ip_allocate_option="AUTO_ONLY",
             source_subnetwork_ip_ranges_to_nat="ALL_SUBNETWORKS_ALL_PRIMARY_IP_RANGES",

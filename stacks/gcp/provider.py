@@ -8,8 +8,10 @@ from cluster.artefacts import ArtefactSource
 from cluster.files import Disk
 from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
+from cluster.storage import controllers_pool
 from network.addresses import AddressPlan
 from stacks import payloads
+from stacks.cloud_store import bundle_name
 from stacks.gcp import etcd, network
 from stacks.gcp.control_plane import ControlPlane
 from stacks.gcp.dns import Dns
@@ -17,10 +19,12 @@ from stacks.gcp.endpoints import Endpoints
 from stacks.gcp.etcd import Etcd
 from stacks.gcp.keys import Keys
 from stacks.gcp.network import Network
+from stacks.gcp.public import PublicEndpoint
 from stacks.gcp.secrets import Secrets
 from stacks.gcp.security import Firewalls
 from stacks.gcp.storage import Storage
 from stacks.gcp.tags import provider
+from stacks.gcp.volumes import Volumes, classes
 from stacks.gcp.vpn import Vpn
 from stacks.gcp.workers import Workers
 from stacks.pki import Pki
@@ -34,6 +38,7 @@ class GcpProvider:
         self._plan = plan
         self._source = source_of(cluster.spec)
         self._own = pulumi.ResourceOptions(provider=provider(cluster))
+        self._public: PublicEndpoint | None = None
 
     def network(self) -> None:
         self._network = Network(self._cluster, self._own)
@@ -48,10 +53,14 @@ class GcpProvider:
         self._payloads = payloads.payloads(self._cluster, self._plan, self._source, self._disk)
         in_region = self._cluster.spec.cloud_workers > 0
         self._pools = payloads.worker_payloads(self._cluster, self._plan, self._source) if in_region else {}
-        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, self._pools)
-        secrets = Secrets(self._cluster, self._keys, stored, self._own)
+        applied = classes(self._cluster, self._keys, self._network)
+        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, self._pools, applied)
+        bundles = {reader: values[bundle_name(reader)] for reader, values in stored.items()}
+        secrets = Secrets(self._cluster, self._keys, bundles, self._own)
         self._identities = secrets.identities
         self._storage.let_write_backups(self._plan, secrets.identities)
+        if controllers_pool(self._cluster.spec):
+            Volumes(self._cluster, self._keys, secrets.identities, self._own)
         # Rules name hosts by their identities.
         firewalls = Firewalls(self._cluster, self._plan, self._network, secrets.identities, self._source, self._own)
         self._reachable = [*self._reachable, *firewalls.made]
@@ -65,12 +74,14 @@ class GcpProvider:
         subnet = self._network.subnets[network.API_SERVERS]
         identity, payload = self._identities[payloads.API_SERVERS], self._payloads[payloads.API_SERVERS]
         where = (self._cluster, self._plan, self._network, subnet, self._keys)
-        ControlPlane(*where, identity, payload, self._reachable, self._own)
+        plane = ControlPlane(*where, identity, payload, self._reachable, self._own)
+        if self._cluster.spec.control_plane.public:
+            self._public = PublicEndpoint(self._cluster, plane, self._own)
 
     def workers(self) -> None:
         if self._pools:
-            subnet, identity = self._network.subnets[network.WORKERS], self._identities[payloads.WORKERS]
-            Workers(self._cluster, subnet, self._keys, identity, self._pools, self._reachable, self._own)
+            subnet, identities = self._network.subnets[network.WORKERS], self._identities
+            Workers(self._cluster, subnet, self._keys, identities, self._pools, self._reachable, self._own)
 
     def sites(self) -> None:
         if any(site.vpn for site in self._cluster.spec.sites.values()):
@@ -80,8 +91,8 @@ class GcpProvider:
         return self._source
 
     def facts(self) -> pulumi.Output[dict[str, str]]:
-        nothing: dict[str, str] = {}
-        return pulumi.Output.from_input(nothing)
+        known = {"public_target": self._public.address} if self._public else {}
+        return pulumi.Output.all(**known).apply(dict)
 
     def _disk(self, role: RoleName) -> Disk:
         return etcd.disk_of(self._cluster, role)

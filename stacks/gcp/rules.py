@@ -1,12 +1,14 @@
-"""The table of flows as firewall rules of a network can say it. Pure: no resource is made here.
+"""The table of flows as the rules of a network firewall policy can say it. Pure: no resource is made here.
 
-Rules name hosts by their identities, which nobody but the stack gives. Where Google differs from what the table takes
-for granted:
+A rule is for hosts with an identity, which nobody but the stack gives, and names peers by address: the subnetworks of
+roles hold nothing else, and Google drops what a host sends under another's address ("Enable IP forwarding for
+instances"). Where Google differs from what the table takes for granted:
 
-- A rule for incoming packets names its peers by identity or by range; one for outgoing packets by range alone.
-- A rule names at most ten identities at either side ("VPC resource quotas"), so some are several.
-- An internal load balancer keeps its clients' addresses and is no host: who may reach it is let in at the API servers,
-  and let out to its address; its probes come from ranges of Google's ("Health checks overview").
+- A policy's rules don't know peers by identity ("Migrate VPC firewall rules that use network tags and service
+  accounts").
+- A rule is for at most ten identities ("VPC resource quotas"), so some are several.
+- A passthrough load balancer keeps its clients' addresses and is no host: who may reach it is let in at the API
+  servers, and let out to its address; its probes come from ranges of Google's ("Health checks overview").
 - A host's way to the metadata service, which is its resolver and its clock too, passes every rule ("VPC firewall
   rules").
 - Everything that a host opens passes, unless a rule refuses it: one of ours refuses all that no other allows.
@@ -26,10 +28,15 @@ from control_plane.ports import API_PORT
 from flows.flow import Flow, Protocol, Role, Table
 from network.addresses import AddressPlan
 from stacks.gcp.endpoints import address as endpoint_address
-from stacks.payloads import API_SERVERS, WORKERS
+from stacks.gcp.readers import of_workers
+from stacks.gcp.volumes import file_range
+from stacks.payloads import API_SERVERS
 
 UNFILTERED = frozenset({Role.RESOLVER, Role.TIME_SERVER, Role.METADATA})
-PROBES = ("130.211.0.0/22", "35.191.0.0/16")
+PROBES: Mapping[Role, tuple[str, ...]] = {
+    Role.LOAD_BALANCER: ("130.211.0.0/22", "35.191.0.0/16"),
+    Role.PUBLIC_BALANCER: ("35.191.0.0/16", "209.85.152.0/22", "209.85.204.0/22"),
+}
 ANYWHERE = "0.0.0.0/0"
 _MOST_IDENTITIES = 10
 
@@ -46,12 +53,11 @@ Service = tuple[Protocol, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Rule:
-    """What is let through. targets: readers whose hosts it is for. Either peers, readers too, or ranges."""
+    """What is let through. targets: readers whose hosts it is for. ranges: of those at the other end."""
 
     direction: Direction
     name: str
     targets: tuple[str, ...]
-    peers: tuple[str, ...]
     ranges: tuple[str, ...]
     services: tuple[Service, ...]
     why: str
@@ -63,7 +69,6 @@ class _Way:
 
     direction: Direction
     name: str
-    peers: tuple[str, ...]
     ranges: tuple[str, ...]
 
 
@@ -72,7 +77,7 @@ def rules(cluster: Cluster, plan: AddressPlan, source: ArtefactSource, table: Ta
 
     What hosts of a role open to the same somebody is one rule, and what several roles open alike is one too.
     """
-    readers, ranges = readers_of(plan), ranges_of(cluster, plan, source)
+    readers, ranges = readers_of(cluster, plan), ranges_of(cluster, plan, source)
     whys: dict[tuple[_Way, Role], dict[Service, list[str]]] = {}
     for flow in table:
         for role, way in _ways(flow, readers, ranges):
@@ -88,7 +93,7 @@ def rules(cluster: Cluster, plan: AddressPlan, source: ArtefactSource, table: Ta
     )
 
 
-def readers_of(plan: AddressPlan) -> dict[Role, tuple[str, ...]]:
+def readers_of(cluster: Cluster, plan: AddressPlan) -> dict[Role, tuple[str, ...]]:
     """Role with hosts in the region -> whose identities they have."""
     main = tuple(host.name for host in plan.etcd["main"])
     events = tuple(host.name for host in plan.etcd["events"] if host.name not in main)
@@ -96,18 +101,19 @@ def readers_of(plan: AddressPlan) -> dict[Role, tuple[str, ...]]:
         Role.API_SERVER: (API_SERVERS,),
         Role.ETCD_MAIN: main,
         Role.ETCD_EVENTS: events,
-        Role.WORKER_IN_REGION: (WORKERS,),
+        Role.WORKER_IN_REGION: of_workers(cluster),
     }
 
 
 def ranges_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> dict[Role, tuple[str, ...]]:
     """Role -> its addresses; none where nobody has the role."""
-    subnets = region_subnets(cluster.spec)
+    subnets, plane = region_subnets(cluster.spec), cluster.spec.control_plane
     sites = {pool.site for pool in cluster.spec.pools.values() if pool.site}
     racks = [rack for site in sorted(sites) for rack in cluster.spec.sites[site].racks.values()]
     main, events = (_hosts(host.address for host in plan.etcd[role]) for role in ("main", "events"))
     return {
-        Role.OPERATOR: tuple(map(str, cluster.spec.control_plane.operators)),
+        Role.OPERATOR: tuple(map(str, plane.operators)),
+        Role.PUBLIC_OPERATOR: tuple(map(str, plane.public.operators)) if plane.public else (),
         Role.LOAD_BALANCER: _hosts(plan.balancers),
         Role.API_SERVER: (str(subnets.api_servers),),
         Role.ETCD_MAIN: main,
@@ -115,6 +121,8 @@ def ranges_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> di
         Role.WORKER_IN_REGION: (str(subnets.workers),),
         Role.WORKER_AT_SITE: tuple(map(str, collapse_addresses(racks))),
         Role.SECRET_STORE: _hosts([endpoint_address(cluster)]),
+        Role.CLOUD_API: _hosts([endpoint_address(cluster)]),
+        Role.FILE_STORE: (str(file_range(cluster)),),
         Role.ARTEFACT_MIRROR: _place_of(source.mirror),
         Role.REGISTRY: _place_of(source.registry),
     }
@@ -140,23 +148,20 @@ def _ways(
     source, destination = flow.source, flow.destination
     if not UNFILTERED.isdisjoint({source, destination}):
         return
-    # Behind the load balancer's address are the API servers.
-    taker = Role.API_SERVER if destination is Role.LOAD_BALANCER else destination
-    if source is Role.LOAD_BALANCER:
+    # Behind a load balancer's address are the API servers.
+    taker = Role.API_SERVER if destination in PROBES else destination
+    if source in PROBES:
         if API_PORT in flow.ports:
-            yield taker, _Way(Direction.IN, "probes", (), PROBES)
-    elif taker in readers and (source in readers or ranges.get(source)):
-        peers = readers.get(source, ())
-        yield taker, _Way(Direction.IN, _slug(source), peers, () if peers else ranges[source])
+            yield taker, _Way(Direction.IN, _slug(source), PROBES[source])
+    elif taker in readers and ranges.get(source):
+        yield taker, _Way(Direction.IN, _slug(source), ranges[source])
     if source in readers and ranges.get(destination):
-        yield source, _Way(Direction.OUT, _slug(destination), (), ranges[destination])
+        yield source, _Way(Direction.OUT, _slug(destination), ranges[destination])
 
 
 def _known(way: _Way, ways: Iterable[tuple[_Way, Role]]) -> _Way:
     """The way to the same places under the name that it had first."""
-    same = (
-        each for each, _ in ways if (each.direction, each.peers, each.ranges) == (way.direction, way.peers, way.ranges)
-    )
+    same = (each for each, _ in ways if (each.direction, each.ranges) == (way.direction, way.ranges))
     return next(same, way)
 
 
@@ -171,12 +176,9 @@ def _tens(
     targets = tuple(reader for role in roles for reader in readers[role])
     word = "from" if way.direction is Direction.IN else "to"
     name = "-".join((*map(_slug, roles), word, way.name))
-    number = 0
-    for own in _slices(targets):
-        for peers in _slices(way.peers) or [()]:
-            number += 1
-            numbered = name if number == 1 else f"{name}-{number}"
-            yield Rule(way.direction, numbered, own, peers, way.ranges, services, why)
+    for number, own in enumerate(_slices(targets), 1):
+        numbered = name if number == 1 else f"{name}-{number}"
+        yield Rule(way.direction, numbered, own, way.ranges, services, why)
 
 
 def _slices(of: tuple[str, ...]) -> list[tuple[str, ...]]:

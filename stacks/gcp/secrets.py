@@ -11,23 +11,25 @@ import pulumi_gcp as gcp
 import userdata
 from cluster.files import JOIN_TOKEN
 from cluster.spec import Cluster
+from stacks.cloud_store import bundle_name
+from stacks.gcp import readers
 from stacks.gcp.keys import Keys
 from stacks.gcp.store import GcpStore
-from stacks.gcp.tags import account_id, generated, labels, role_id
+from stacks.gcp.tags import account_id, generated, labels
 from stacks.payloads import API_SERVERS, WORKERS
 from userdata import Payload
 
-Stored = Mapping[str, Mapping[str, pulumi.Input[str]]]
-"""Reader -> name -> value; see `stacks.payloads.stored`."""
+Stored = Mapping[str, pulumi.Input[str]]
+"""Reader -> its bundle."""
 
 _READ = "roles/secretmanager.secretAccessor"
-_WRITE = ("secretmanager.versions.add", "secretmanager.versions.destroy")
-"""Every version that is not destroyed is paid for, so the former one is."""
+_WRITE = "roles/secretmanager.secretVersionManager"
+"""To add and destroy versions, and not to read any: each that is not destroyed is paid for, so the former one is."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """As whom the hosts of a reader read. after: its rights, without which a host boots in vain."""
+    """As whom hosts read what is a reader's. after: its rights, without which a host boots in vain."""
 
     cluster: str
     reader: str
@@ -43,29 +45,35 @@ class Identity:
 
 
 class Secrets(pulumi.ComponentResource):
-    """Every value once, in the cluster's region, under the cluster's key; for each reader an identity of its own."""
+    """A bundle for each reader, in the cluster's region, under the cluster's key, and an identity that reads it.
+
+    Payloads are not here: machines have theirs in their metadata. Bindings are of the stack alone: whoever else is
+    given a role on a secret loses it with the next `up`.
+    """
 
     identities: dict[str, Identity]
-    """Reader -> as whom it reads."""
+    """By the names of readers, of whom those of `stacks.gcp.readers` share a bundle."""
 
     def __init__(self, cluster: Cluster, keys: Keys, stored: Stored, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:gcp:Secrets", f"{cluster.name}-secrets", None, opts)
         self._cluster = cluster
         self._keys = keys
         self._own = pulumi.ResourceOptions(parent=self)
-        self.identities = {reader: self._identity(reader) for reader in stored}
-        for reader, values in stored.items():
-            for name, value in values.items():
-                self._stored(reader, name, value)
+        self._reading = {reader: readers.of_workers(cluster) if reader == WORKERS else (reader,) for reader in stored}
+        self.identities = {
+            name: self._identity(reader, name) for reader, each in self._reading.items() for name in each
+        }
+        for reader, bundle in stored.items():
+            self._stored(reader, bundle)
         if WORKERS in stored:
             self._join_token()
         self.register_outputs({})
 
-    def _identity(self, reader: str) -> Identity:
+    def _identity(self, reader: str, name: str) -> Identity:
         account = gcp.serviceaccount.Account(
-            generated(self._cluster, reader),
-            account_id=account_id(self._cluster, reader),
-            display_name=f"{self._cluster.name}: {reader}",
+            generated(self._cluster, name),
+            account_id=account_id(self._cluster, name),
+            display_name=f"{self._cluster.name}: {name}",
             opts=self._own,
         )
         return Identity(self._cluster.name, reader, self._keys.project, account)
@@ -78,51 +86,44 @@ class Secrets(pulumi.ComponentResource):
             location=self._cluster.spec.control_plane.region, customer_managed_encryption=encrypted
         )
         return gcp.secretmanager.Secret(
-            generated(self._cluster, _logical(name)),
+            generated(self._cluster, name),
             secret_id=GcpStore("", self._cluster.name, "").stored_name(name),
             replication=gcp.secretmanager.SecretReplicationArgs(
                 user_managed=gcp.secretmanager.SecretReplicationUserManagedArgs(replicas=[replica])
             ),
             labels=labels("secret"),
             # The stack's state holds what this is a copy of.
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[self._keys.for_secrets], delete_before_replace=True),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[self._keys.usable], delete_before_replace=True),
         )
 
-    def _stored(self, reader: str, name: str, value: pulumi.Input[str]) -> None:
+    def _stored(self, reader: str, bundle: pulumi.Input[str]) -> None:
+        name = bundle_name(reader)
         secret = self._secret(name)
         version = gcp.secretmanager.SecretVersion(
-            generated(self._cluster, _logical(name)),
+            generated(self._cluster, name),
             secret=secret.id,
-            secret_data=pulumi.Output.secret(value),
+            secret_data=pulumi.Output.secret(bundle),
             opts=self._own,
         )
-        self.identities[reader].after.append(version)
-        self._grant(reader, name, secret, _READ)
+        for identity in self._reading[reader]:
+            self.identities[identity].after.append(version)
+        self._grant(self._reading[reader], name, secret, _READ)
 
-    def _grant(self, reader: str, name: str, secret: gcp.secretmanager.Secret, role: pulumi.Input[str]) -> None:
-        granted = gcp.secretmanager.SecretIamMember(
-            generated(self._cluster, reader, _logical(name)),
+    def _grant(self, names: tuple[str, ...], name: str, secret: gcp.secretmanager.Secret, role: str) -> None:
+        """All who have a role on a secret."""
+        allowed = [self.identities[each] for each in names]
+        granted = gcp.secretmanager.SecretIamBinding(
+            generated(self._cluster, name, "read" if role == _READ else "write"),
             secret_id=secret.id,
             role=role,
-            member=self.identities[reader].account.member,
+            members=[identity.account.member for identity in allowed],
             opts=self._own,
         )
-        self.identities[reader].after.append(granted)
+        for identity in allowed:
+            identity.after.append(granted)
 
     def _join_token(self) -> None:
         """API servers write it, workers read it. Without a version, for the program destroys those that it replaces."""
         secret = self._secret(JOIN_TOKEN)
-        writer = gcp.projects.IAMCustomRole(
-            generated(self._cluster, "join-token-writer"),
-            role_id=role_id(self._cluster, "join_token_writer"),
-            title=f"{self._cluster.name}: join token writer"[:100],
-            permissions=list(_WRITE),
-            opts=self._own,
-        )
-        self._grant(API_SERVERS, JOIN_TOKEN, secret, writer.name)
-        self._grant(WORKERS, JOIN_TOKEN, secret, _READ)
-
-
-def _logical(name: str) -> str:
-    """In the program, where a name becomes part of others."""
-    return name.replace(".", "-")
+        self._grant((API_SERVERS,), JOIN_TOKEN, secret, _WRITE)
+        self._grant(self._reading[WORKERS], JOIN_TOKEN, secret, _READ)

@@ -1,4 +1,4 @@
-"""Firewall rules, from the table of flows and nothing beside it."""
+"""The firewall of the network: one policy with every rule, from the table of flows and nothing beside it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 import pulumi
 import pulumi_gcp as gcp
+from pulumi_gcp.compute import RegionNetworkFirewallPolicyWithRulesRuleArgs as RuleArgs
+from pulumi_gcp.compute import RegionNetworkFirewallPolicyWithRulesRuleMatchArgs as MatchArgs
+from pulumi_gcp.compute import RegionNetworkFirewallPolicyWithRulesRuleMatchLayer4ConfigArgs as ServiceArgs
 
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
@@ -15,15 +18,18 @@ from network.addresses import AddressPlan
 from stacks.gcp.network import Network
 from stacks.gcp.rules import ANYWHERE, Direction, Rule, rules
 from stacks.gcp.secrets import Identity
-from stacks.gcp.tags import generated
+from stacks.gcp.tags import generated, rule_name
 
-_LAST = 65534
-"""Before Google's own last rules, which let everything out and nothing in."""
+_FIRST, _LAST = 1000, 65534
+"""Numbers of rules: the lowest is looked at first. None of ours overlap but with the last, which refuses."""
 _LONGEST_DESCRIPTION = 2048
 
 
 class Firewalls(pulumi.ComponentResource):
-    """What comes in is closed already; what goes out is, by one rule for the whole network."""
+    """What comes in is closed already; what goes out is, by the policy's last rule, for the whole network.
+
+    A policy of the region, as the cluster is. Its rules change in place.
+    """
 
     def __init__(
         self,
@@ -35,42 +41,53 @@ class Firewalls(pulumi.ComponentResource):
         opts: pulumi.ResourceOptions,
     ) -> None:
         super().__init__("menagerie:gcp:Firewalls", f"{cluster.name}-firewalls", None, opts)
-        self._cluster = cluster
-        self._network = network
         self._identities = identities
-        self._own = pulumi.ResourceOptions(parent=self)
-        self.made = [self._allowed(rule) for rule in rules(cluster, plan, source, flows(cluster, source))]
-        self.made.append(
-            gcp.compute.Firewall(
-                generated(cluster, "nothing-else-out"),
-                network=network.network.id,
-                description="What has no row in the table of flows is closed.",
-                direction=Direction.OUT.value,
-                priority=_LAST,
-                denies=[gcp.compute.FirewallDenyArgs(protocol=Protocol.ALL.value)],
-                destination_ranges=[ANYWHERE],
-                opts=self._own,
-            )
+        own = pulumi.ResourceOptions(parent=self)
+        allowed = rules(cluster, plan, source, flows(cluster, source))
+        policy = gcp.compute.RegionNetworkFirewallPolicyWithRules(
+            generated(cluster, "flows"),
+            description=f"{cluster.name}: who opens connections to whom, from the table of flows.",
+            rules=[*(self._allowed(number, rule) for number, rule in enumerate(allowed, _FIRST)), _nothing_else_out()],
+            opts=own,
         )
+        applied = gcp.compute.RegionNetworkFirewallPolicyAssociation(
+            generated(cluster, "flows"),
+            attachment_target=network.network.id,
+            firewall_policy=policy.name,
+            # A network has one policy of a region.
+            opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
+        )
+        self.made: list[pulumi.Resource] = [policy, applied]
+        """What hosts need before they reach anything."""
         self.register_outputs({})
 
-    def _allowed(self, rule: Rule) -> gcp.compute.Firewall:
-        inwards = rule.direction is Direction.IN
-        return gcp.compute.Firewall(
-            generated(self._cluster, rule.name),
-            network=self._network.network.id,
+    def _allowed(self, number: int, rule: Rule) -> RuleArgs:
+        inwards, ranges = rule.direction is Direction.IN, list(rule.ranges)
+        services = [
+            ServiceArgs(ip_protocol=protocol.value, ports=list(map(str, ports)) or None)
+            for protocol, ports in rule.services
+        ]
+        return RuleArgs(
+            priority=number,
+            rule_name=rule_name(rule.name),
             description=rule.why[:_LONGEST_DESCRIPTION],
             direction=rule.direction.value,
-            allows=[
-                gcp.compute.FirewallAllowArgs(protocol=protocol.value, ports=list(map(str, ports)) or None)
-                for protocol, ports in rule.services
-            ],
-            target_service_accounts=self._emails(rule.targets),
-            source_service_accounts=self._emails(rule.peers) or None,
-            source_ranges=list(rule.ranges) if inwards and rule.ranges else None,
-            destination_ranges=None if inwards else list(rule.ranges),
-            opts=self._own,
+            action="allow",
+            match=MatchArgs(
+                layer4_configs=services,
+                src_ip_ranges=ranges if inwards else None,
+                dest_ip_ranges=None if inwards else ranges,
+            ),
+            target_service_accounts=[self._identities[reader].account.email for reader in rule.targets],
         )
 
-    def _emails(self, readers: tuple[str, ...]) -> list[pulumi.Output[str]]:
-        return [self._identities[reader].account.email for reader in readers]
+
+def _nothing_else_out() -> RuleArgs:
+    return RuleArgs(
+        priority=_LAST,
+        rule_name="nothing-else-out",
+        description="What has no row in the table of flows is closed.",
+        direction=Direction.OUT.value,
+        action="deny",
+        match=MatchArgs(layer4_configs=[ServiceArgs(ip_protocol=Protocol.ALL.value)], dest_ip_ranges=[ANYWHERE]),
+    )

@@ -13,7 +13,7 @@ from network.addresses import ROLES, AddressPlan
 from stacks.gcp.keys import Keys
 from stacks.gcp.network import Network
 from stacks.gcp.secrets import Identity
-from stacks.gcp.tags import bucket_name, generated, labels
+from stacks.gcp.tags import bucket_name, generated, labels, named
 from stacks.protection import is_protected
 
 BACKUPS, LOGS, ARTEFACTS = "backups", "logs", "artefacts"
@@ -67,7 +67,7 @@ class Storage(pulumi.ComponentResource):
         )
         for name, value in more.items():
             setattr(args, name, value)
-        after = pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[self._keys.for_buckets])
+        after = pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[self._keys.usable])
         return gcp.storage.Bucket(generated(cluster, purpose), args, opts=after)
 
     def _keep_flow_logs(self, network: Network) -> None:
@@ -81,7 +81,8 @@ class Storage(pulumi.ComponentResource):
             )
         )
         sink = gcp.logging.ProjectSink(
-            generated(self._cluster, "flow-logs"),
+            named(self._cluster, "flow-logs"),
+            name=named(self._cluster, "flow-logs"),
             destination=pulumi.Output.format("storage.googleapis.com/{0}", self.logs.name),
             filter=wanted,
             unique_writer_identity=True,

@@ -1,27 +1,29 @@
 """Names, labels and the provider object of the cluster.
 
-A project holds more than one cluster, so every name begins with the cluster's. Most are generated: the provider adds
-seven digits, so that a replacement can stand beside what it replaces. What is found again by its name keeps it: etcd
-members with their disks and addresses, secrets, buckets, groups of machines, identities.
+A project holds more than one cluster, so every name begins with the cluster's. Where a replacement stands beside what it
+replaces, names are generated: the provider adds seven digits. What costs money, or is found again by its name, keeps
+one: of that, a run that was cut short leaves no second behind, for the next one is told that it exists. What else it
+leaves serves nobody and costs nothing: templates, health checks, backend services, policies, keys.
 """
 
 from __future__ import annotations
-
-import hashlib
 
 import pulumi
 import pulumi_gcp as gcp
 
 from cluster.catalogue import of
 from cluster.spec import Cloud, Cluster
+from stacks.names import DIGITS, hashed, short
 
 LONGEST = of(Cloud.GCP).names["resource"].max
 _GENERATED = 8
 """A hyphen and digits that the provider adds to a name."""
-_HASHED = 7
 _LONGEST_BASE, _LONGEST_ACCOUNT, _LONGEST_ENDPOINT, _LONGEST_ROLE = 58, 30, 20, 64
 """Of `baseInstanceName` ("InstanceGroupManager", Compute Engine API), of a service account's id ("ServiceAccount", IAM
 API), of an endpoint for Google's APIs ("About accessing Google APIs through endpoints"), of a role ("Role", IAM API)."""
+
+_LONGEST_TITLE = 100
+"""Of a role ("Role", IAM API), and kept to for conditions of grants too."""
 
 
 def provider(cluster: Cluster) -> gcp.Provider:
@@ -60,6 +62,16 @@ def base_name(cluster: Cluster, *parts: str) -> str:
     return _fitted(cluster, parts, _LONGEST_BASE)
 
 
+def rule_name(text: str) -> str:
+    """Of a rule in a policy that is the cluster's."""
+    return short(text, LONGEST)
+
+
+def condition_title(text: str) -> str:
+    """Of a condition of a grant."""
+    return short(text, _LONGEST_TITLE)
+
+
 def account_id(cluster: Cluster, reader: str) -> str:
     """The identity of a reader."""
     return _fitted(cluster, (reader,), _LONGEST_ACCOUNT)
@@ -68,7 +80,7 @@ def account_id(cluster: Cluster, reader: str) -> str:
 def endpoint_name(cluster: Cluster) -> str:
     """Letters and digits only, for it becomes part of DNS names; unlike those of clusters with similar names."""
     letters = "".join(filter(str.isalnum, f"m{cluster.name}"))
-    return letters[: _LONGEST_ENDPOINT - _HASHED] + _hash(cluster.name)
+    return letters[: _LONGEST_ENDPOINT - DIGITS] + hashed(cluster.name)
 
 
 def role_id(cluster: Cluster, role: str) -> str:
@@ -78,17 +90,10 @@ def role_id(cluster: Cluster, role: str) -> str:
 
 def bucket_name(cluster: Cluster, purpose: str, project: str) -> str:
     """Names of buckets are everybody's, so the project's hash is in it; none may begin with goog or hold google."""
-    tail = f"-{purpose}-{_hash(f'{project}/{cluster.name}')}"
+    tail = f"-{purpose}-{hashed(f'{project}/{cluster.name}')}"
     own = cluster.name[: LONGEST - len(tail)].rstrip("-")
     own = "menagerie" if own.startswith("goog") or "google" in own else own
     return f"{own}{tail}"
-
-
-def short(text: str, longest: int) -> str:
-    """`text`, or its beginning and seven digits of its hash."""
-    if len(text) <= longest:
-        return text
-    return f"{text[: longest - _HASHED - 1].rstrip('-')}-{_hash(text)}"
 
 
 def _fitted(cluster: Cluster, parts: tuple[str, ...], longest: int) -> str:
@@ -96,8 +101,4 @@ def _fitted(cluster: Cluster, parts: tuple[str, ...], longest: int) -> str:
     tail = "-".join(("", *parts))
     own = cluster.name if cluster.name[0].isalpha() else f"m{cluster.name}"
     room = longest - len(tail)
-    return short(own, room) + tail if room > 2 * _HASHED else short(own + tail, longest)
-
-
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:_HASHED]
+    return short(own, room) + tail if room > 2 * DIGITS else short(own + tail, longest)

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 import pulumi
 import pulumi_gcp as gcp
 
+from cluster.bandwidth import can_have_tier_1
 from cluster.pools import Placement, Pool
 from cluster.spec import Cluster
 from stacks.gcp import hosts
 from stacks.gcp.keys import Keys
+from stacks.gcp.readers import of_pool
 from stacks.gcp.secrets import Identity
 from stacks.gcp.tags import base_name, generated, labels, named, of_cluster
 from userdata import Payload
@@ -36,22 +38,22 @@ class Workers(pulumi.ComponentResource):
         cluster: Cluster,
         subnet: gcp.compute.Subnetwork,
         keys: Keys,
-        identity: Identity,
+        identities: Mapping[str, Identity],
         payloads: Mapping[str, Payload],
         after: list[pulumi.Resource],
         opts: pulumi.ResourceOptions,
     ) -> None:
-        """payloads: by pool in the region. after: what hosts need to reach the store."""
+        """identities: as `stacks.gcp.readers` names them. payloads: by pool in the region. after: what hosts need to
+        reach the store."""
         super().__init__("menagerie:gcp:Workers", f"{cluster.name}-workers", None, opts)
         self._cluster = cluster
         self._subnet = subnet
         self._keys = keys
-        self._identity = identity
-        self._after = [keys.for_disks, *identity.after, *after]
+        self._identities = identities
+        self._after = [keys.usable, *after]
         self.groups = {}
         for name, payload in payloads.items():
             pool = cluster.spec.pools[name]
-            refuse_impossible(name, pool)
             template = self._template(name, pool, payload)
             for zone, size in sizes(cluster, pool).items():
                 self.groups[name, zone] = self._group(name, zone, size, template)
@@ -60,18 +62,19 @@ class Workers(pulumi.ComponentResource):
     def _template(self, name: str, pool: Pool, payload: Payload) -> gcp.compute.RegionInstanceTemplate:
         machine = str(pool.machine)
         own = of_cluster(self._cluster)
+        identity = self._identities[of_pool(self._cluster, name)]
         disks = hosts.template_disks(machine, pool.image, -(-pool.disk_size // _GIB), self._keys.key, own)
         policy = self._placement(name, pool)
-        tier_1 = pool.rdma and hosts.can_have_tier_1(machine)
+        tier_1 = pool.rdma and can_have_tier_1(machine)
         return hosts.template(
             generated(self._cluster, "pool", name),
             machine,
             disks,
             self._subnet,
-            self._identity.account,
-            hosts.metadata(self._identity.startup_script(payload), {"kube-env": autoscaler_hints(pool)}),
+            identity.account,
+            hosts.metadata(identity.startup_script(payload), {"kube-env": autoscaler_hints(pool)}),
             labels("worker") | {"pool": name},
-            pulumi.ResourceOptions(parent=self, depends_on=self._after),
+            pulumi.ResourceOptions(parent=self, depends_on=[*identity.after, *self._after]),
             scheduling=scheduling(pool),
             reservation_affinity=_reserved(pool),
             resource_policies=policy.id if policy else None,
@@ -153,19 +156,6 @@ def autoscaler_hints(pool: Pool) -> str:
         "arch": found.arch if found and found.arch else "amd64",
     }
     return "AUTOSCALER_ENV_VARS: " + ";".join(f"{key}={value}" for key, value in hints.items() if value) + "\n"
-
-
-def refuse_impossible(name: str, pool: Pool) -> None:
-    """ValueError for what Google does not have together."""
-    wrong = None
-    if pool.spot and pool.reservation:
-        wrong = "spot machines come out of no reservation; remove spot or reservation"
-    elif pool.reservation and "/" in pool.reservation and not pool.reservation.startswith("projects/"):
-        wrong = f"reservation {pool.reservation}: write its name, or projects/<project>/reservations/<name>"
-    elif pool.rdma and not (hosts.has_gpus(str(pool.machine)) or hosts.can_have_tier_1(str(pool.machine))):
-        wrong = f"{pool.machine} has no Tier_1 networking, which rdma asks for; choose a larger one, or remove rdma"
-    if wrong:
-        raise ValueError(f"pools.{name}: {wrong}")
 
 
 def _reserved(pool: Pool) -> gcp.compute.RegionInstanceTemplateReservationAffinityArgs:

@@ -136,6 +136,30 @@ def _member(path: str, kind: str) -> Callable[[Project], Inputs]:
     }
 
 
+def _policy_rule(project: Project, **changes: object) -> Inputs:
+    return {
+        "priority": 1000,
+        "action": "allow",
+        "direction": "INGRESS",
+        "match": {"srcIpRanges": ["10.0.0.0/24"], "layer4Configs": [{"ipProtocol": "tcp", "ports": ["6443"]}]},
+        "targetServiceAccounts": [project.of("account", "email")],
+        **changes,
+    }
+
+
+def policy_rules(*changes: Mapping[str, object]) -> Callable[[Project], Inputs]:
+    """A policy with as many rules, each with its changes of a good one."""
+    return lambda project: {"rules": [_policy_rule(project, **each) for each in changes]}
+
+
+def _binding(path: str, kind: str) -> Callable[[Project], Inputs]:
+    return lambda project: {
+        path: project[kind].id,
+        "role": "roles/viewer",
+        "members": [project.of("account", "member")],
+    }
+
+
 # The name of a kind -> its type, and the inputs of a good one.
 KINDS: Mapping[str, tuple[str, Callable[[Project], Inputs]]] = {
     "network": ("gcp:compute/network:Network", _named("apes", autoCreateSubnetworks=False)),
@@ -151,6 +175,18 @@ KINDS: Mapping[str, tuple[str, Callable[[Project], Inputs]]] = {
             "allows": [{"protocol": "tcp", "ports": ["6443"]}],
             "sourceRanges": ["10.0.0.0/24"],
             "targetServiceAccounts": [project.of("account", "email")],
+        },
+    ),
+    "firewall policy": (
+        "gcp:compute/regionNetworkFirewallPolicyWithRules:RegionNetworkFirewallPolicyWithRules",
+        lambda project: {"name": "apes", **policy_rules({})(project)},
+    ),
+    "association of a policy": (
+        "gcp:compute/regionNetworkFirewallPolicyAssociation:RegionNetworkFirewallPolicyAssociation",
+        lambda project: {
+            "name": "apes",
+            "attachmentTarget": project["network"].id,
+            "firewallPolicy": project.of("firewall policy", "name"),
         },
     ),
     "address": (
@@ -328,6 +364,8 @@ KINDS: Mapping[str, tuple[str, Callable[[Project], Inputs]]] = {
         "gcp:projects/iAMMember:IAMMember",
         lambda project: {"role": "roles/logging.logWriter", "member": project.of("account", "member")},
     ),
+    "binding of a key": ("gcp:kms/cryptoKeyIAMBinding:CryptoKeyIAMBinding", _binding("cryptoKeyId", "key")),
+    "binding of a secret": ("gcp:secretmanager/secretIamBinding:SecretIamBinding", _binding("secretId", "secret")),
     "member of a key": ("gcp:kms/cryptoKeyIAMMember:CryptoKeyIAMMember", _member("cryptoKeyId", "key")),
     "member of a key ring": ("gcp:kms/keyRingIAMMember:KeyRingIAMMember", _member("keyRingId", "key ring")),
     "member of a secret": ("gcp:secretmanager/secretIamMember:SecretIamMember", _member("secretId", "secret")),

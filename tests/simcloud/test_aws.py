@@ -132,7 +132,12 @@ def test_deletion_protection_is_taken_off_first(api: Any) -> None:
     aws = api("aws")
     subnet = _subnet(aws, _vpc(aws))
     kept = aws.create(
-        BALANCER, subnets=[subnet.id], name="api", loadBalancerType="network", enableDeletionProtection=True
+        BALANCER,
+        subnets=[subnet.id],
+        name="api",
+        loadBalancerType="network",
+        internal=True,
+        enableDeletionProtection=True,
     )
     with pytest.raises(RefusalError, match="deletion protection is enabled; set enableDeletionProtection to false"):
         aws.delete(kept)

@@ -8,7 +8,8 @@ import pytest
 
 from simcloud.identifiers import guid
 from simcloud.rules import RefusalError
-from tests.simcloud.azure_support import AS_HOST, DATA_DISK, ENCRYPTION, HOST, NET, NODES, VAULT, Estate
+from tests.simcloud.azure_places import AS_HOST, DATA_DISK, ENCRYPTION, HOST, NET, NODES, VAULT
+from tests.simcloud.azure_support import Estate
 
 
 @pytest.fixture

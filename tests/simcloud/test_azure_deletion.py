@@ -8,7 +8,8 @@ import pytest
 
 from simcloud.identifiers import guid
 from simcloud.rules import RefusalError
-from tests.simcloud.azure_support import DATA_DISK, ESTATE, GROUP, INTERFACE, NET, ROLE, VAULT, Estate
+from tests.simcloud.azure_places import DATA_DISK, GROUP, INTERFACE, NET, ROLE, VAULT
+from tests.simcloud.azure_support import ESTATE, Estate
 
 # Key -> how Azure says that something needs it.
 NEEDED = {

@@ -14,11 +14,10 @@ from simcloud.azure.common import CLIENT, TENANT
 from simcloud.identifiers import guid
 from simcloud.rules import Naming, RefusalError
 from simcloud.values import Secret, at
-from tests.simcloud.azure_support import (
+from tests.simcloud.azure_places import (
     BALANCER,
     DATA_DISK,
     ENCRYPTION,
-    ESTATE,
     GATEWAY,
     GROUP,
     HOST,
@@ -27,9 +26,8 @@ from tests.simcloud.azure_support import (
     STORE,
     SUBSCRIPTION,
     VAULT,
-    Estate,
-    token,
 )
+from tests.simcloud.azure_support import ESTATE, Estate, token
 
 IDS = {
     "group": GROUP,

@@ -8,16 +8,8 @@ from typing import Any
 import pytest
 
 from simcloud.rules import RefusalError
-from tests.simcloud.azure_support import (
-    DATA_DISK,
-    ENCRYPTION,
-    INTERFACE,
-    MADE_ANEW,
-    PROXIMITY,
-    STORE,
-    Estate,
-    own,
-)
+from tests.simcloud.azure_places import DATA_DISK, ENCRYPTION, INTERFACE, PROXIMITY, STORE, own
+from tests.simcloud.azure_support import MADE_ANEW, Estate
 
 CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     # Machines.

@@ -9,12 +9,8 @@ import pytest
 from simcloud.azure.common import TENANT
 from simcloud.identifiers import guid
 from simcloud.rules import RefusalError
-from tests.simcloud.azure_support import (
-    HOST,
-    KEY_URI,
-    ROLE,
-    Estate,
-)
+from tests.simcloud.azure_places import HOST, KEY_URI, ROLE
+from tests.simcloud.azure_support import Estate
 
 CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     # Identities.

@@ -7,14 +7,8 @@ from typing import Any
 import pytest
 
 from simcloud.rules import RefusalError
-from tests.simcloud.azure_support import (
-    GATEWAY,
-    NET,
-    NODES,
-    VAULT,
-    Estate,
-    inputs,
-)
+from tests.simcloud.azure_places import GATEWAY, NET, NODES, VAULT
+from tests.simcloud.azure_support import Estate, inputs
 
 CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     # Private endpoints and DNS.

@@ -7,13 +7,8 @@ from typing import Any
 import pytest
 
 from simcloud.rules import RefusalError
-from tests.simcloud.azure_support import (
-    NET,
-    RULE,
-    Estate,
-    inputs,
-    own,
-)
+from tests.simcloud.azure_places import NET, RULE, own
+from tests.simcloud.azure_support import Estate, inputs
 
 CHANGES: list[tuple[str, str, dict[str, Any], str]] = [
     # Addresses.
@@ -259,3 +254,31 @@ def test_azure_refuses_what_is_wrong_in_a_network(
 ) -> None:
     with pytest.raises(RefusalError, match=match):
         estate.retry(key, changes)
+
+
+def test_a_subnet_inside_its_network_s_declaration_stays_while_something_uses_it(api):
+    """And takes no other range, and a gateway's has neither a group nor a NAT gateway."""
+    azure = api("azure")
+    azure.create("azure-native:resources:ResourceGroup", resourceGroupName="apes")
+    subnet = {"name": "nodes", "addressPrefix": "10.1.0.0/24"}
+    network = azure.create(
+        "azure-native:network:VirtualNetwork",
+        resourceGroupName="apes",
+        virtualNetworkName="own",
+        addressSpace={"addressPrefixes": ["10.1.0.0/16"]},
+        subnets=[subnet, {"name": "empty", "addressPrefix": "10.1.1.0/24"}],
+    )
+    azure.create(
+        "azure-native:network:NetworkInterface",
+        resourceGroupName="apes",
+        networkInterfaceName="nic",
+        ipConfigurations=[{"name": "own", "subnet": {"id": f"{network.id}/subnets/nodes"}}],
+    )
+    for subnets, said in (
+        ([], "InUseSubnetCannotBeDeleted"),
+        ([{**subnet, "addressPrefix": "10.1.2.0/24"}], "InUsePrefixCannotBeDeleted"),
+        ([subnet, {"name": "GatewaySubnet", "addressPrefix": "10.1.3.0/27", "natGateway": {"id": "x"}}], "natGateway"),
+    ):
+        with pytest.raises(RefusalError, match=said):
+            azure.update(network, subnets=subnets)
+    assert [each["name"] for each in azure.update(network, subnets=[subnet]).outputs["subnets"]] == ["nodes"]

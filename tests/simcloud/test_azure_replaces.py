@@ -8,7 +8,8 @@ import pytest
 
 from simcloud.azure import CLOUD
 from simcloud.rules import RefusalError
-from tests.simcloud.azure_support import ESTATE, GATEWAY, INTERFACE, NET, Estate, changed, inputs, token
+from tests.simcloud.azure_places import GATEWAY, INTERFACE, NET
+from tests.simcloud.azure_support import ESTATE, Estate, changed, inputs, token
 
 # Key -> the inputs of which a change makes a new resource, of those that the estate or Azure gives it.
 REPLACES = {

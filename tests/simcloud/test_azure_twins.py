@@ -8,13 +8,8 @@ import pytest
 
 from simcloud.identifiers import guid
 from simcloud.rules import Offers, RefusalError
-from tests.simcloud.azure_support import (
-    DATA_DISK,
-    HOST,
-    NET,
-    VAULT,
-    Estate,
-)
+from tests.simcloud.azure_places import DATA_DISK, HOST, NET, VAULT
+from tests.simcloud.azure_support import Estate
 
 TWINS: list[tuple[str, str, str, dict[str, Any], str]] = [
     ("a NAT gateway's address is its own", "nat", "second", {}, "PublicIPAddressInUse.*natGateways/nat"),

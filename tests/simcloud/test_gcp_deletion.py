@@ -20,6 +20,8 @@ def project(api: Any) -> Project:
     [
         ("network", "subnetwork"),
         ("network", "firewall"),
+        ("network", "association of a policy"),
+        ("firewall policy", "association of a policy"),
         ("network", "router"),
         ("network", "gateway"),
         ("network", "route"),
@@ -58,6 +60,8 @@ def test_what_something_needs_is_not_deleted_before_it(project: Project, kind: s
         ("network", "zone"),
         ("secret", "secret version"),
         ("key", "member of a key"),
+        ("key", "binding of a key"),
+        ("account", "firewall policy"),
         ("role", "member of the project"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from simcloud.rules import RefusalError
-from tests.simcloud.gcp_support import REGION, Project
+from tests.simcloud.gcp_support import REGION, Project, policy_rules
 
 Change = dict[str, Any]
 Row = tuple[str, str, Change | Callable[[Project], Change], str]
@@ -76,6 +76,35 @@ FIREWALL: list[Row] = [
     ("a tag with capitals", "firewall", {"targetServiceAccounts": None, "targetTags": ["Api"]}, "Must be a match of"),
 ]  # fmt: skip
 
+POLICY: list[Row] = [
+    ("two rules of one priority", "firewall policy", policy_rules({}, {}), r"rules\[1\].priority': '1000'. Same as"),
+    ("a priority of Google's own", "firewall policy", policy_rules({"priority": 2**31 - 1}), "Must be between 0 and"),
+    ("an action that is none", "firewall policy", policy_rules({"action": "drop"}), "expected one of allow, deny"),
+    ("a direction that is none", "firewall policy", policy_rules({"direction": "IN"}), "one of INGRESS, EGRESS"),
+    ("packets from nobody", "firewall policy", policy_rules({"match": {"layer4Configs": [{"ipProtocol": "tcp"}]}}),
+     "srcIpRanges': ''. INGRESS rules need it"),
+    ("packets to nobody", "firewall policy", policy_rules({"direction": "EGRESS"}), "EGRESS rules need it"),
+    ("a policy's range with host bits", "firewall policy",
+     policy_rules({"match": {"srcIpRanges": ["10.0.0.1/24"], "layer4Configs": [{"ipProtocol": "tcp"}]}}),
+     "'10.0.0.1/24'. Must be a valid CIDR"),
+    ("a rule of no protocol", "firewall policy", policy_rules({"match": {"srcIpRanges": ["10.0.0.0/24"]}}),
+     "at least 1 is required"),
+    ("a policy's ports of ICMP", "firewall policy",
+     policy_rules({"match": {"srcIpRanges": ["10.0.0.0/24"],
+                             "layer4Configs": [{"ipProtocol": "icmp", "ports": ["1"]}]}}),
+     "may not be specified with .*icmp"),
+    ("a policy for too many accounts", "firewall policy",
+     policy_rules({"targetServiceAccounts": [f"a{n}@other.iam.gserviceaccount.com" for n in range(11)]}),
+     "At most 10 are allowed in one rule"),
+    ("a policy for an account that is not there", "firewall policy",
+     policy_rules({"targetServiceAccounts": ["none@apes.iam.gserviceaccount.com"]}), "none@.* does not exist"),
+    ("a policy for no network", "association of a policy", {"attachmentTarget": "none"}, "'none' was not found"),
+    ("no policy for a network", "association of a policy", {"firewallPolicy": "none"}, "'none' was not found"),
+    ("a binding of no kind", "binding of a key", {"members": ["me@example.com"]}, "invalid value for members"),
+    ("a binding of who is not there", "binding of a secret",
+     {"members": ["serviceAccount:none@apes.iam.gserviceaccount.com"]}, "none@.* does not exist"),
+]  # fmt: skip
+
 ROUTING: list[Row] = [
     ("a public ASN", "router", {"bgp": {"asn": 15169}}, "RFC6996-compliant Local ASN.*got 15169"),
     ("ranges to advertise by default", "router",
@@ -111,6 +140,8 @@ ROUTING: list[Row] = [
 ]  # fmt: skip
 
 BALANCING: list[Row] = [
+    ("a rule on the internet to a backend inside", "forwarding rule",
+     {"loadBalancingScheme": "EXTERNAL", "subnetwork": None, "ipAddress": None}, "The backend service's scheme is INTERNAL"),
     ("two protocols of a check", "health check", {"tcpHealthCheck": {"port": 1}}, "only one of `tcpHealthCheck"),
     ("a check of no protocol", "health check", _check(), "one of `tcpHealthCheck,.*` must be specified"),
     ("a check longer than its interval", "health check", {"timeoutSec": 10}, "TimeoutSec should be less than"),
@@ -242,7 +273,7 @@ SERVICES: list[Row] = [
     ("a record of nothing", "record", {"rrdatas": None}, "one of `routing_policy,rrdatas` must be specified"),
 ]  # fmt: skip
 
-ROWS = [*NETWORK, *FIREWALL, *ROUTING, *BALANCING, *MACHINES, *DISKS, *SERVICES]
+ROWS = [*NETWORK, *FIREWALL, *POLICY, *ROUTING, *BALANCING, *MACHINES, *DISKS, *SERVICES]
 
 
 @pytest.fixture

@@ -33,6 +33,9 @@ def test_a_good_resource_of_every_type_is_accepted(project: Project) -> None:
     ("kind", "id_"),
     [
         ("firewall", "projects/apes/global/firewalls/api"),
+        ("firewall policy", "projects/apes/regions/europe-west4/firewallPolicies/apes"),
+        ("association of a policy",
+         "projects/apes/regions/europe-west4/firewallPolicies/apes/associations/apes"),
         ("global address", "projects/apes/global/addresses/apis"),
         ("nat", "apes/europe-west4/apes/out"),
         ("interface", "europe-west4/apes/site-0"),
@@ -58,6 +61,9 @@ def test_a_good_resource_of_every_type_is_accepted(project: Project) -> None:
          "apes/roles/logging.logWriter/serviceAccount:etcd-0@apes.iam.gserviceaccount.com"),
         ("member of a secret", ("projects/apes/secrets/menagerie_apes_ca/roles/viewer/"
          "serviceAccount:etcd-0@apes.iam.gserviceaccount.com")),
+        ("binding of a key",
+         "projects/apes/locations/europe-west4/keyRings/apes/cryptoKeys/disks/roles/viewer"),
+        ("binding of a secret", "projects/apes/secrets/menagerie_apes_ca/roles/viewer"),
         ("member of a bucket", "b/apes-backups/roles/viewer/serviceAccount:etcd-0@apes.iam.gserviceaccount.com"),
     ],
 )  # fmt: skip
@@ -188,6 +194,19 @@ def test_a_key_serves_what_its_service_may_encrypt_with_it(project: Project, kin
         project.make(kind, **changes[kind])
     project.make("member of a key", member=member, role="roles/cloudkms.cryptoKeyEncrypterDecrypter")
     project.make(kind, **changes[kind])
+
+
+def test_a_binding_lets_each_of_its_members_use_a_key(project: Project) -> None:
+    disk = {"diskEncryptionKey": {"kmsKeySelfLink": project["key"].id}}
+    binding = project.make(
+        "binding of a key",
+        role="roles/cloudkms.cryptoKeyEncrypterDecrypter",
+        members=["serviceAccount:service-1@gs-project-accounts.iam.gserviceaccount.com"],
+    )
+    with pytest.raises(RefusalError, match="on the key, and wait for that"):
+        project.make("disk", **disk)
+    project.api.update(binding, members=[*binding.inputs["members"], f"serviceAccount:{AGENT}"])
+    project.make("disk", **disk)
 
 
 @pytest.mark.parametrize("kind", ["member of a key ring", "member of the project"])

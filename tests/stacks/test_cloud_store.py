@@ -26,6 +26,7 @@ from cluster.files import JOIN_TOKEN
 from stacks import certificates
 from stacks.certificates import Request
 from stacks.cloud_store import bundle_name
+from tests.control_plane import csi_support
 from tests.stacks.fake_stores import READER, Answer, Aws, Azure, Cloud, Gcp, moto, serve, told
 from userdata import Payload, boot, render
 
@@ -34,7 +35,7 @@ USER_DATA_BYTES = 12 * 1024
 PAYLOAD = Payload('{"files": [{"path": "/etc/a", "text": "ä\\n"}]}\n')
 SECRET = "-----BEGIN PRIVATE KEY-----\n\0ä\n"
 NAMES = [
-    *(secret.name for secret in control_plane.render.secrets()),
+    *(secret.name for secret in control_plane.render.secrets(csi_support.cluster(csi_support.CLOUDS[0]))),
     *(secret.name for secret in etcd.render.secrets("events", "etcd-events-1")),
     PAYLOAD.name,
     JOIN_TOKEN,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from lab.balancer import BalancerSpec
@@ -22,6 +22,7 @@ def _through_the_engine(value: Any) -> Any:
 
 def test_a_data_centre_is_asked_for_with_whole_numbers() -> None:
     spec = LabSpec("lab", "10.77.0.0/24", {"r1": "10.78.1.0/24"}, "10.77.0.10", (6443, 8132), "/i", "/m", "/c", "/b")
+    spec = replace(spec, workers="10.77.0.128/25", between_workers=("udp dport 8472",))
     assert str(dynamic._lab_spec(_through_the_engine(asdict(spec)))) == str(spec)
 
 

@@ -69,8 +69,13 @@ def _ask(tmp_path: Path, url: str, *names: str) -> subprocess.CompletedProcess[b
     return subprocess.run([_program(tmp_path, url), *names], check=False, capture_output=True)
 
 
-def _hold(policy: Path, values: dict[str, str], asker: str = "127.0.0.1") -> None:
-    policy.write_text(json.dumps({asker: values}))
+def _hold(policy: Path, values: dict[str, str], *written: str) -> None:
+    policy.write_text(json.dumps({"127.0.0.1": {"read": values, "write": written}}))
+
+
+def _put(tmp_path: Path, url: str, value: bytes) -> subprocess.CompletedProcess[bytes]:
+    program = [_program(tmp_path, url), "--put", "join-token"]
+    return subprocess.run(program, check=False, capture_output=True, input=value)
 
 
 def test_a_host_reads_its_own_secrets_to_the_byte(tmp_path: Path, policy: Path, url: str) -> None:
@@ -190,18 +195,32 @@ def test_a_payload_that_is_cut_short_on_its_way_is_not_kept(cut_short: str, boot
 
 
 def test_a_value_that_one_host_writes_is_read_by_all_that_may_read_it(tmp_path: Path, policy: Path, url: str) -> None:
-    _hold(policy, {"join-token": "none yet", "own": "1"})
-    done = subprocess.run(
-        [_program(tmp_path, url), "--put", "join-token"], check=False, capture_output=True, input=b"t.\xc3\xa4"
-    )
+    _hold(policy, {"join-token": "", "own": "1"}, "join-token")
+    done = _put(tmp_path, url, b"t.\xc3\xa4")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert json.loads(_ask(tmp_path, url, "join-token", "own").stdout) == {"join-token": "t.ä", "own": "1"}
 
 
-def test_a_host_writes_nothing_that_is_not_on_its_list(tmp_path: Path, policy: Path, url: str) -> None:
-    _hold(policy, {"own": "1"})
-    done = subprocess.run(
-        [_program(tmp_path, url), "--put", "join-token"], check=False, capture_output=True, input=b"t"
-    )
+def test_who_writes_a_value_reads_it_only_where_that_is_a_right_of_its_own(
+    tmp_path: Path, policy: Path, url: str
+) -> None:
+    _hold(policy, {"own": "1"}, "join-token")
+    assert _put(tmp_path, url, b"t").returncode == 0
+    assert b"/v1/secrets/join-token: HTTP 403 Forbidden" in _ask(tmp_path, url, "join-token").stderr
+
+
+def test_who_reads_a_value_does_not_write_it(tmp_path: Path, policy: Path, url: str) -> None:
+    _hold(policy, {"join-token": ""})
+    done = _put(tmp_path, url, b"t")
     assert done.returncode == 1
     assert b"/v1/secrets/join-token: HTTP 403 Forbidden" in done.stderr
+
+
+def test_a_value_outlives_the_server_and_a_new_policy(tmp_path: Path, policy: Path, url: str) -> None:
+    """An API server writes a token once: who marked it as written does not write it again for 20 minutes."""
+    _hold(policy, {"join-token": ""}, "join-token")
+    _put(tmp_path, url, b"t")
+    _hold(policy, {"join-token": "", "own": "2"}, "join-token")
+    server = store_server.make("127.0.0.1", 0, policy)
+    assert server.answer("127.0.0.1", "join-token") == (200, "t")
+    server.server_close()

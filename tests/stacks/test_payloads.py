@@ -13,14 +13,15 @@ import pytest
 
 import control_plane.render
 from cluster.artefacts import ArtefactSource, catalogue
-from cluster.files import JOIN_TOKEN
-from cluster.spec import Cluster
+from cluster.files import JOIN_TOKEN, STORAGE_CLASSES
+from cluster.spec import Cloud, Cluster
 from etcd.render import data_disk
 from lab.plan import STORE_URL
 from network.addresses import ROLES, AddressPlan, plan
 from stacks import certificates
 from stacks.lab.provider import store_policy
 from stacks.lab.store import LabStore
+from stacks.lab.workers import workers_in_region
 from stacks.payloads import (
     API_SERVERS,
     WORKERS,
@@ -32,6 +33,7 @@ from stacks.payloads import (
     worker_payloads,
 )
 from stacks.pki import Pki
+from tests.control_plane import csi_support
 from userdata import Payload, render
 
 SOURCE = ArtefactSource("http://mirror", {artefact.source: "ab" * 32 for artefact in catalogue().values()})
@@ -107,12 +109,35 @@ def test_a_host_may_read_its_own_payload_and_keys_and_no_other(cluster: Cluster)
     policy = store_policy(cluster, addresses, Keys(), by_reader)
     for host in addresses.hosts():
         payload = by_reader[reader(addresses, host.name)]
-        own = policy[str(host.address)]
+        own = policy[str(host.address)]["read"]
+        assert policy[str(host.address)]["write"] == []
         assert own[payload.name] == payload.packed()
         assert [name for name in own if name.startswith("payload-")] == [payload.name]
         names = {secret["name"] for secret in json.loads(payload.text)["secrets"]}
         assert {name for name in own if name.endswith("-server.key")} == {n for n in names if n.endswith("-server.key")}
         assert ("kubernetes-ca.key" in own) == (host in addresses.api_servers)
+
+
+def test_in_a_lab_api_servers_write_the_join_token_and_workers_in_the_region_read_it(
+    build: Callable[..., Cluster],
+) -> None:
+    cluster = build(
+        {"pools": {"cpu": {"machine": "large", "min": 1, "max": 1}, "gpu": {"machine": "large", "min": 2, "max": 2}}}
+    )
+    addresses, by_reader = made(cluster)
+    pools = worker_payloads(cluster, addresses, SOURCE)
+    by_worker = {worker.host: pools[worker.pool] for worker in workers_in_region(cluster)}
+    assert [host.name for host in by_worker] == ["lab-cpu-1", "lab-gpu-1", "lab-gpu-2"]
+    policy = store_policy(cluster, addresses, Keys(), by_reader, by_worker)
+    assert len(policy) == len(addresses.hosts()) + len(by_worker)
+    for worker, payload in by_worker.items():
+        rights = policy[str(worker.address)]
+        assert set(rights["read"]) == {payload.name, "kubernetes-ca.crt", JOIN_TOKEN}
+        assert rights["write"] == []
+    for host in addresses.hosts():
+        rights = policy[str(host.address)]
+        assert rights["write"] == ([JOIN_TOKEN] if host in addresses.api_servers else [])
+        assert JOIN_TOKEN not in rights["read"]
 
 
 Opened = dict[str, dict[str, str]]
@@ -196,7 +221,9 @@ def test_the_disk_of_an_etcd_is_in_the_payloads_of_its_members_and_in_no_other(b
 
 
 def test_a_bundle_fits_into_every_cloud_s_secret_store() -> None:
-    """The largest is the API servers': five authorities and certificates, and their keys."""
+    """The largest is the API servers': five authorities and certificates, and their keys, and classes of volumes."""
     authority = certificates.new_authority("kubernetes")
-    bundle = {secret.name: authority.certificate + authority.private_key for secret in control_plane.render.secrets()}
+    names = [secret.name for secret in control_plane.render.secrets(csi_support.cluster(Cloud.AZURE))]
+    bundle = {name: authority.certificate + authority.private_key for name in names}
+    bundle[STORAGE_CLASSES] = json.dumps(csi_support.applied(Cloud.AZURE)[-3:])
     assert len(json.dumps(bundle)) < KEY_VAULT_BYTES

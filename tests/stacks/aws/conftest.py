@@ -17,6 +17,7 @@ from cluster.spec import Cluster, ClusterSpec
 from network import addresses
 from network.addresses import AddressPlan
 from policies.model import Resource
+from simcloud.faults import Faults
 from simcloud.world import Record
 from stacks.program import declare
 from stacks.steps import Recording
@@ -85,11 +86,11 @@ def _merged(base: Any, changes: Mapping[str, Any]) -> Any:
 
 
 @contextmanager
-def _account(cluster: Cluster, folder: Path) -> Iterator[Account]:
+def account_of(cluster: Cluster, folder: Path, faults: Faults | None = None) -> Iterator[Account]:
     cli = {row["program"]: row for row in programs.states()}["pulumi"]
     if not cli["built"]:
         pytest.skip("pulumi is not built; `make lab` and `make test` build it")
-    with opened(cluster, declare, Path(str(cli["path"])), folder, of_catalogue()) as account:
+    with opened(cluster, declare, Path(str(cli["path"])), folder, of_catalogue(), faults) as account:
         yield account
 
 
@@ -97,7 +98,7 @@ def _account(cluster: Cluster, folder: Path) -> Iterator[Account]:
 def small(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """The small example through its whole life."""
     cluster = loaded(SMALL)
-    with _account(cluster, tmp_path_factory.mktemp("small")) as account:
+    with account_of(cluster, tmp_path_factory.mktemp("small")) as account:
         runs = {"up": account.up()}
         made = Made(cluster, tuple(account.world), account.resources, account.stack.deployment())
         runs["again"] = account.preview()
@@ -129,7 +130,7 @@ UPDATES: Mapping[str, Mapping[str, Any]] = {
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Everything that a cluster may have, with the longest name."""
     cluster = loaded(WHOLE)
-    with _account(cluster, tmp_path_factory.mktemp("whole")) as account:
+    with account_of(cluster, tmp_path_factory.mktemp("whole")) as account:
         for name, value in KEYS.items():
             account.stack._stack.set_config(name, automation.ConfigValue(value, secret=True))
         runs = {"up": account.up()}

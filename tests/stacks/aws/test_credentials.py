@@ -7,10 +7,14 @@ import os
 import re
 from pathlib import Path
 
+import botocore.session
 import pytest
 
+from stacks.aws import volume_rights
 from stacks.aws.credentials import missing
 from stacks.aws.permissions import ANY, by_type, documents
+from stacks.aws.provider import refuse_other_partitions
+from tests.stacks.aws.conftest import SMALL, changed, loaded
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 FUNCTIONS = ("aws:ssm/getParameter:getParameter", "aws:ec2/getAmi:getAmi")
@@ -77,6 +81,41 @@ def test_a_damaged_file_has_no_profiles(tmp_path):
 def test_every_type_that_the_stack_declares_has_its_permissions_and_none_has_for_nothing(small, whole):
     declared = {record.type for made in (small, whole) for record in made.records}
     assert declared | {ANY, *FUNCTIONS} == set(by_type())
+
+
+# "Service Authorization Reference": what has another name than the call that it permits, or permits no call of its own.
+OF_NO_CALL = {
+    *("elasticfilesystem:ClientMount", "elasticfilesystem:ClientRootAccess", "elasticfilesystem:ClientWrite"),
+    *("iam:PassRole", "kms:ReEncryptFrom", "kms:ReEncryptTo", "logs:CreateLogDelivery", "logs:DeleteLogDelivery"),
+    *("s3:DeleteObjectVersion", "s3:GetAccelerateConfiguration", "s3:GetBucketCORS", "s3:ListBucket"),
+    *("s3:GetBucketObjectLockConfiguration", "s3:PutBucketObjectLockConfiguration", "s3:ListBucketVersions"),
+    *("s3:GetBucketPublicAccessBlock", "s3:PutBucketPublicAccessBlock", "s3:GetReplicationConfiguration"),
+    *("s3:GetEncryptionConfiguration", "s3:PutEncryptionConfiguration"),
+    *("s3:GetLifecycleConfiguration", "s3:PutLifecycleConfiguration"),
+}
+CLIENTS = {"elasticloadbalancing": "elbv2", "elasticfilesystem": "efs"}
+
+
+def test_every_action_is_a_call_of_aws_or_known_to_be_none():
+    place = volume_rights.Place("c", "r", "v", "k", "aws", "1")
+    statements = [*volume_rights.disks(place, "w"), *volume_rights.files(place, "f"), *volume_rights.only_by_mount("f")]
+    asked = {action for actions in by_type().values() for action in actions}
+    asked |= {action for one in statements for action in as_list(one["Action"])} - {"*"}
+    session = botocore.session.get_session()
+    strange = set()
+    for action in asked:
+        service, _, call = action.partition(":")
+        if call not in session.get_service_model(CLIENTS.get(service, service)).operation_names:
+            strange.add(action)
+    assert strange == OF_NO_CALL
+
+
+@pytest.mark.parametrize("region", ["cn-north-1", "us-gov-west-1", "eusc-de-east-1"])
+def test_regions_of_other_partitions_are_refused_and_not_half_built(region):
+    cluster = changed(loaded(SMALL), {"control_plane": {"region": region}})
+    with pytest.raises(ValueError, match=rf"control_plane\.region {region}: .* one of another"):
+        refuse_other_partitions(cluster)
+    refuse_other_partitions(loaded(SMALL))
 
 
 def test_the_policies_in_the_docs_are_those_of_the_table_and_fit():

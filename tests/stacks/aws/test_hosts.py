@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 
 import pytest
 
@@ -16,10 +17,10 @@ from stacks.aws.etcd import disk_of
 from stacks.aws.interfaces import cards
 from stacks.aws.workers import autoscaler_tags, refuse_impossible
 from tests.stacks.aws.tokens import (
+    ADDRESS,
     ATTACHMENT,
     BALANCER,
     INSTANCE,
-    INTERFACE,
     KEY,
     LISTENER,
     PLACEMENT,
@@ -89,7 +90,7 @@ def test_machines_of_a_template_and_what_comes_with_them_are_tagged(made):
 
 @BOTH
 def test_the_load_balancer_is_inside_and_has_the_plan_s_address_in_each_zone(made):
-    (balancer,) = (record.inputs for record in made.of_type(BALANCER))
+    (balancer,) = (record.inputs for record in made.of_type(BALANCER) if record.inputs["internal"])
     subnets = {record.id: record.inputs["cidrBlock"] for record in made.of_type(SUBNET)}
     found = {(subnets[one["subnetId"]], one["privateIpv4Address"]) for one in balancer["subnetMappings"]}
     assert found == {(str(zone.api_servers), str(zone.balancer)) for zone in zone_subnets(made.cluster.spec)}
@@ -101,17 +102,39 @@ def test_the_load_balancer_is_inside_and_has_the_plan_s_address_in_each_zone(mad
 @BOTH
 def test_both_ports_are_probed_at_the_api_server_without_the_etcd_of_events(made):
     targets = {record.id: record.inputs for record in made.of_type(TARGETS)}
+    inside = {record.id: record.inputs["internal"] for record in made.of_type(BALANCER)}
     ports = {}
     for record in made.of_type(LISTENER):
         (action,) = record.inputs["defaultActions"]
-        ports[record.inputs["port"]] = targets[action["targetGroupArn"]]
-    assert set(ports) == {API_PORT, KONNECTIVITY_PORT}
-    for port, target in ports.items():
+        ports[inside[record.inputs["loadBalancerArn"]], record.inputs["port"]] = targets[action["targetGroupArn"]]
+    outside = {(False, API_PORT)} if made.cluster.spec.control_plane.public else set()
+    assert set(ports) == {(True, API_PORT), (True, KONNECTIVITY_PORT)} | outside
+    assert len({id(target) for target in ports.values()}) == len(targets) == len(ports)
+    for (_, port), target in ports.items():
         check = target["healthCheck"]
         assert (target["port"], target["protocol"], check["protocol"]) == (port, "TCP", "HTTPS")
         assert (check["port"], check["path"]) == (str(API_PORT), probe_path())
         assert "exclude=etcd-override-0" in check["path"]
         assert (check["interval"], check["healthyThreshold"], check["unhealthyThreshold"]) == (10, 2, 2)
+
+
+def test_a_public_endpoint_has_an_address_a_zone_which_up_prints(small, whole):
+    addresses = {record.outputs["publicIp"] for record in whole.of_type(ADDRESS)}
+    assert len(addresses) == 3
+    printed = json.loads(outputs_of(whole)["outputs"])
+    assert set(printed["public_target"].split(", ")) == addresses
+    assert printed["public_name"] == "api.kudu.example.org"
+    assert json.loads(outputs_of(small)["outputs"])["public_target"] is None
+    (balancer,) = (record.inputs for record in whole.of_type(BALANCER) if not record.inputs["internal"])
+    assert (balancer["enableDeletionProtection"], balancer["enableCrossZoneLoadBalancing"]) == (True, True)
+    (inside,) = (record.inputs for record in whole.of_type(BALANCER) if record.inputs["internal"])
+    assert not set(balancer["securityGroups"]) & set(inside["securityGroups"])
+
+
+def outputs_of(made):
+    """Of the stack."""
+    (stack,) = (one for one in made.deployment["resources"] if one["type"] == "pulumi:pulumi:Stack")
+    return stack["outputs"]
 
 
 @pytest.mark.parametrize(("made", "most"), [("small", 150), ("whole", 134)], indirect=["made"])
@@ -122,7 +145,7 @@ def test_api_servers_are_rolled_one_surplus_host_at_a_time_and_replaced_when_the
     preferences = group["instanceRefresh"]["preferences"]
     assert (preferences["minHealthyPercentage"], preferences["maxHealthyPercentage"]) == (100, most)
     assert int(count * most / 100) == count + 1
-    assert len(group["targetGroupArns"]) == 2
+    assert set(group["targetGroupArns"]) == {record.id for record in made.of_type(TARGETS)}
     subnets = {record.id: record.inputs["cidrBlock"] for record in made.of_type(SUBNET)}
     wanted = {str(zone.api_servers) for zone in zone_subnets(made.cluster.spec)}
     assert {subnets[id_] for id_ in group["vpcZoneIdentifiers"]} == wanted
@@ -148,13 +171,11 @@ def test_a_group_has_the_name_of_its_template(made):
 @BOTH
 def test_members_stand_in_the_zones_and_at_the_addresses_of_the_plan(made):
     subnets = {record.id: record for record in made.of_type(SUBNET)}
-    interfaces = {record.id: record.inputs for record in made.of_type(INTERFACE)}
     found = set()
     for record in made.of_type(INSTANCE):
-        interface = interfaces[record.inputs["primaryNetworkInterface"]["networkInterfaceId"]]
-        subnet = subnets[interface["subnetId"]].inputs
+        subnet = subnets[record.inputs["subnetId"]].inputs
         zone = subnet.get("availabilityZone") or subnet["availabilityZoneId"]
-        found.add((record.inputs["tags"]["Name"].removeprefix(made.cluster.name)[1:], zone, *interface["privateIps"]))
+        found.add((record.inputs["tags"]["Name"].removeprefix(made.cluster.name)[1:], zone, record.inputs["privateIp"]))
     wanted = {
         (f"etcd-{role}-{host.name}", host.zone, str(host.address))
         for role in reversed(ROLES)

@@ -8,7 +8,19 @@ import pytest
 
 from cluster.subnets import zone_subnets
 from network.vpn import tunnels
-from tests.stacks.aws.tokens import ASSOCIATION, ENDPOINT, INSTANCE, NAT, ROUTES, SUBNET, TEMPLATE, VPC
+from tests.stacks.aws.tokens import (
+    ADDRESS,
+    ASSOCIATION,
+    BALANCER,
+    ENDPOINT,
+    INSTANCE,
+    NAT,
+    ROUTES,
+    SUBNET,
+    TABLE,
+    TEMPLATE,
+    VPC,
+)
 
 BOTH = pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
 CONNECTION = "aws:ec2/vpnConnection:VpnConnection"
@@ -20,39 +32,48 @@ def zone_of(inputs):
 
 @BOTH
 def test_subnets_are_those_of_the_plan_in_their_zones(made):
-    wanted = {(zone.zone, str(subnet)) for zone in zone_subnets(made.cluster.spec) for subnet in zone.all()}
+    zones, public = zone_subnets(made.cluster.spec), made.cluster.spec.control_plane.public
+    wanted = {(zone.zone, str(subnet)) for zone in zones for subnet in zone.all() if public or subnet != zone.public}
     inputs = [record.inputs for record in made.of_type(SUBNET)]
     assert {(zone_of(each), each["cidrBlock"]) for each in inputs} == wanted
 
 
-@BOTH
-def test_hosts_reach_the_internet_by_the_nat_gateway_of_their_own_zone_and_by_nothing_else(made):
-    subnets = {record.id: record.inputs for record in made.of_type(SUBNET)}
-    zones = {zone.zone: zone for zone in zone_subnets(made.cluster.spec)}
-    nats = {record.id: subnets[record.inputs["subnetId"]]["cidrBlock"] for record in made.of_type(NAT)}
-    routes = {record.id: record.inputs["routes"] for record in made.of_type(ROUTES)}
-    joined = {record.inputs["subnetId"]: routes[record.inputs["routeTableId"]] for record in made.of_type(ASSOCIATION)}
-    assert set(joined) == set(subnets)
-    for id_, subnet in subnets.items():
-        zone = zones[zone_of(subnet)]
-        (route,) = joined[id_]
-        assert route["cidrBlock"] == "0.0.0.0/0"
-        if subnet["cidrBlock"] == str(zone.public):
-            assert route["gatewayId"].startswith("igw-")
-        else:
-            assert nats[route["natGatewayId"]] == str(zone.public)
-    assert len(made.of_type("aws:ec2/eip:Eip")) == len(nats) == len(zones)
+def test_no_subnet_is_public_but_those_of_a_public_load_balancer(small, whole):
+    assert not small.of_type(ASSOCIATION) and not small.of_type(TABLE)
+    (table,), (internet,) = whole.of_type(TABLE), whole.of_type("aws:ec2/internetGateway:InternetGateway")
+    assert table.inputs["routes"] == [{"cidrBlock": "0.0.0.0/0", "gatewayId": internet.id}]
+    joined = {record.inputs["subnetId"] for record in whole.of_type(ASSOCIATION)}
+    assert {record.inputs["routeTableId"] for record in whole.of_type(ASSOCIATION)} == {table.id}
+    public = {record.id for record in whole.of_type(SUBNET) if record.inputs["tags"]["role"] == "public"}
+    assert joined == public and len(public) == 3
+    balancers = {record.inputs["internal"]: record.inputs for record in whole.of_type(BALANCER)}
+    assert {one["subnetId"] for one in balancers[False]["subnetMappings"]} == public
 
 
 @BOTH
-def test_nothing_but_nat_has_a_public_address(made):
+def test_hosts_reach_the_internet_by_a_nat_gateway_in_every_zone_and_by_nothing_else(made):
+    """A subnet without a route table of its own has the VPC's main one."""
+    (routes,), (nat,), (vpc,) = made.of_type(ROUTES), made.of_type(NAT), made.of_type(VPC)
+    assert routes.inputs["defaultRouteTableId"] == vpc.outputs["defaultRouteTableId"]
+    assert routes.inputs["routes"] == [{"cidrBlock": "0.0.0.0/0", "natGatewayId": nat.id}]
+    assert (nat.inputs["availabilityMode"], nat.inputs["vpcId"]) == ("regional", vpc.id)
+    # AWS refuses one before the VPC has its internet gateway, and nothing but this says so.
+    known = {resource["urn"]: resource for resource in made.deployment["resources"]}
+    (internet,) = made.of_type("aws:ec2/internetGateway:InternetGateway")
+    assert internet.urn in known[nat.urn]["dependencies"]
+
+
+@BOTH
+def test_nothing_has_a_public_address_that_the_stack_gives_it(made):
     assert not [record for record in made.of_type(SUBNET) if record.inputs.get("mapPublicIpOnLaunch")]
     for record in made.of_type(INSTANCE):
         assert not record.inputs.get("associatePublicIpAddress")
     for record in made.of_type(TEMPLATE):
         assert not [one for one in record.inputs.get("networkInterfaces", ()) if one.get("associatePublicIpAddress")]
-    nats = {record.inputs["allocationId"] for record in made.of_type(NAT)}
-    assert {record.id for record in made.of_type("aws:ec2/eip:Eip")} == nats
+    balancers = [record.inputs for record in made.of_type(BALANCER)]
+    mapped = {one["allocationId"] for each in balancers for one in each["subnetMappings"] if one.get("allocationId")}
+    assert {record.id for record in made.of_type(ADDRESS)} == mapped
+    assert bool(mapped) == bool(made.cluster.spec.control_plane.public)
 
 
 @BOTH
@@ -60,7 +81,7 @@ def test_s3_and_secrets_are_reached_inside_and_no_other_account_s_secrets_are(ma
     region = made.cluster.spec.control_plane.region
     kinds = {record.inputs["vpcEndpointType"]: record.inputs for record in made.of_type(ENDPOINT)}
     s3, secrets = kinds["Gateway"], kinds["Interface"]
-    private = {record.id for record in made.of_type(ROUTES) if "natGatewayId" in record.inputs["routes"][0]}
+    private = {record.id for record in made.of_type(ROUTES)}
     assert (s3["serviceName"], set(s3["routeTableIds"])) == (f"com.amazonaws.{region}.s3", private)
     assert (secrets["serviceName"], secrets["privateDnsEnabled"]) == (f"com.amazonaws.{region}.secretsmanager", True)
     (statement,) = json.loads(secrets["policy"])["Statement"]
@@ -119,9 +140,8 @@ def test_keys_of_tunnels_come_from_the_configuration_and_are_the_router_s_own(wh
     ]
 
 
-def test_what_sites_announce_is_routed_from_every_private_subnet_and_from_no_public_one(whole):
-    private = {record.id for record in whole.of_type(ROUTES) if "natGatewayId" in record.inputs["routes"][0]}
-    propagated = whole.of_type("aws:ec2/vpnGatewayRoutePropagation:VpnGatewayRoutePropagation")
-    assert {record.inputs["routeTableId"] for record in propagated} == private
-    (gateway,) = whole.of_type("aws:ec2/vpnGateway:VpnGateway")
+def test_what_sites_announce_is_routed_from_every_private_subnet(small, whole):
+    (gateway,), (routes,) = whole.of_type("aws:ec2/vpnGateway:VpnGateway"), whole.of_type(ROUTES)
+    assert routes.inputs["propagatingVgws"] == [gateway.id]
     assert gateway.inputs["amazonSideAsn"] == str(tunnels(whole.cluster)[0].cloud.asn)
+    assert not small.of_type(ROUTES)[0].inputs.get("propagatingVgws")

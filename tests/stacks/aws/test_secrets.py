@@ -8,24 +8,50 @@ import pytest
 
 from cluster.files import JOIN_TOKEN
 from cluster.sources import source_of
+from cluster.storage import controllers_pool
 from etcd.members import members
 from network.addresses import ROLES
 from stacks.aws.etcd import disk_of
+from stacks.aws.secrets import CONTROLLERS, ETCD
 from stacks.aws.store import AwsStore
 from stacks.payloads import API_SERVERS, WORKERS, bundle_name, worker_payloads
 from stacks.payloads import payloads as payloads_of
-from tests.stacks.aws.tokens import BUCKET, KEY, POLICY, PROFILE, ROLE, SECRET, VERSION, VPC
+from tests.stacks.aws.tokens import BUCKET, INSTANCE, KEY, POLICY, PROFILE, ROLE, SECRET, VERSION, VPC
 
 BOTH = pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
 
 
 def statements(made):
-    """Reader -> its policy's statements by their id."""
+    """Identity -> its policy's statements by their id."""
     roles = {record.id: record.inputs["tags"]["role"] for record in made.of_type(ROLE)}
     return {
         roles[record.inputs["role"]]: {one["Sid"]: one for one in json.loads(record.inputs["policy"])["Statement"]}
         for record in made.of_type(POLICY)
     }
+
+
+def reads(made):
+    """Who reads -> the statement by which they do: a host of an etcd is told by its address."""
+    found, (vpc,) = {}, made.of_type(VPC)
+    by_address = {f"{host.address}/32": host.name for role in ROLES for host in made.plan.etcd[role]}
+    for identity, own in statements(made).items():
+        for sid, statement in own.items():
+            if sid.startswith("ReadSecrets"):
+                addresses = statement["Condition"].get("IpAddress", {}).get("aws:Ec2InstanceSourcePrivateIPv4", ())
+                if identity == ETCD:
+                    assert statement["Condition"]["StringEquals"]["aws:Ec2InstanceSourceVpc"] == vpc.id
+                    (address,) = addresses
+                assert bool(addresses) == (identity == ETCD)
+                reader = by_address[address] if addresses else identity
+                assert reader not in found
+                found[reader] = statement
+    return found
+
+
+def of_workers(made):
+    """The identities of workers: pools that make no volumes may be none."""
+    pools = set(made.cluster.spec.pools) - {controllers_pool(made.cluster.spec)}
+    return {CONTROLLERS, *([WORKERS] if pools else ())}
 
 
 def names(made):
@@ -40,19 +66,19 @@ def hosts(made):
 
 @BOTH
 def test_a_reader_reads_its_payloads_and_its_bundle_and_nothing_else(made):
-    called, found, everything = names(made), statements(made), (made.cluster, made.plan, source_of(made.cluster.spec))
+    called, found, everything = names(made), reads(made), (made.cluster, made.plan, source_of(made.cluster.spec))
     by_reader = payloads_of(*everything, lambda role: disk_of(made.cluster, role))
     wanted = {reader: {payload.name} for reader, payload in by_reader.items()}
-    wanted[WORKERS] = {payload.name for payload in worker_payloads(*everything).values()}
-    assert set(found) == {API_SERVERS, WORKERS, *hosts(made)}
+    wanted |= {key: {payload.name for payload in worker_payloads(*everything).values()} for key in of_workers(made)}
+    assert set(found) == {API_SERVERS, *of_workers(made), *hosts(made)}
     seen = []
-    for reader, own in found.items():
-        readable = {called[arn] for arn in own["ReadSecrets"]["Resource"]}
+    for who, own in found.items():
+        reader = WORKERS if who in of_workers(made) else who
+        readable = {called[arn] for arn in own["Resource"]}
         payloads = {name for name in readable if name.startswith("payload-")}
-        token = {JOIN_TOKEN} if reader == WORKERS else set()
-        assert readable == {bundle_name(reader), *token, *payloads}
-        assert payloads == wanted[reader]
-        seen += readable
+        assert readable == {bundle_name(reader), *({JOIN_TOKEN} if reader == WORKERS else ()), *payloads}
+        assert payloads == wanted[who]
+        seen += readable if who != WORKERS else ()
     assert sorted(seen) == sorted(called.values())
 
 
@@ -70,30 +96,46 @@ def test_api_servers_alone_write_the_join_token_and_cannot_read_it(made):
 def test_hosts_of_an_etcd_with_backups_add_to_the_cluster_s_folder_and_no_other_host_does(made):
     found = statements(made)
     writers = {member.host for member in members(made.cluster, "main", made.plan)}
-    assert {reader for reader, own in found.items() if "WriteBackups" in own} == writers
+    addresses = {f"{host.address}/32" for host in made.plan.etcd["main"] if host.name in writers}
+    assert {identity for identity, own in found.items() if "WriteBackups" in own} == {ETCD}
     (backups,) = (record for record in made.of_type(BUCKET) if record.inputs["tags"]["role"] == "backups")
-    for reader in writers:
-        write = found[reader]["WriteBackups"]
-        assert write["Action"] == "s3:PutObject"
-        assert write["Resource"] == f"{backups.outputs['arn']}/backups/{made.cluster.name}/*"
+    write = found[ETCD]["WriteBackups"]
+    assert (write["Action"], write["Resource"]) == (
+        "s3:PutObject",
+        f"{backups.outputs['arn']}/backups/{made.cluster.name}/*",
+    )
+    assert set(write["Condition"]["IpAddress"]["aws:Ec2InstanceSourcePrivateIPv4"]) == addresses
+
+
+@BOTH
+def test_hosts_of_etcds_share_a_role_and_each_has_the_address_that_its_rights_go_by(made):
+    profiles = {record.id: record.inputs["role"] for record in made.of_type(PROFILE)}
+    roles = {record.id: record.inputs["tags"]["role"] for record in made.of_type(ROLE)}
+    assert set(roles.values()) == {API_SERVERS, ETCD, *of_workers(made)}
+    found = {
+        record.inputs["privateIp"]: roles[profiles[record.inputs["iamInstanceProfile"]]]
+        for record in made.of_type(INSTANCE)
+    }
+    assert found == {str(host.address): ETCD for role in ROLES for host in made.plan.etcd[role]}
 
 
 @BOTH
 def test_every_right_is_bound_to_the_vpc_or_to_the_service_that_asks_for_it(made):
     (vpc,), (key,) = made.of_type(VPC), made.of_type(KEY)
     region = made.cluster.spec.control_plane.region
-    services = {f"{name}.{region}.amazonaws.com" for name in ("secretsmanager", "s3")}
+    services = {f"{name}.{region}.amazonaws.com" for name in ("secretsmanager", "s3", "ec2")}
     for own in statements(made).values():
         for statement in own.values():
             actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
             assert not [action for action in actions if "*" in action]
-            assert statement["Resource"] != "*"
+            # "Actions, resources, and condition keys for Amazon EC2": to look is not confined to resources.
+            assert statement["Resource"] != "*" or all(action.startswith("ec2:Describe") for action in actions)
             condition = statement["Condition"]["StringEquals"]
             if all(action.startswith("kms:") for action in actions):
                 assert statement["Resource"] == key.outputs["arn"]
                 assert condition["kms:ViaService"] in services
             else:
-                assert condition == {"aws:SourceVpc": vpc.id}
+                assert vpc.id in (condition.get("aws:SourceVpc"), condition.get("aws:Ec2InstanceSourceVpc"))
 
 
 @BOTH

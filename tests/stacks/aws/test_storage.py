@@ -7,7 +7,8 @@ import json
 import pytest
 
 from stacks.aws.storage import ARTEFACTS, BACKUPS, LOGS, kept_days
-from stacks.aws.tags import bucket, short
+from stacks.aws.tags import bucket
+from stacks.names import short
 from tests.stacks.aws.tokens import BUCKET, KEY
 
 BOTH = pytest.mark.parametrize("made", ["small", "whole"], indirect=True)

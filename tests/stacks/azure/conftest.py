@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ from cluster.spec import Cluster
 from network import addresses
 from network.addresses import AddressPlan
 from network.vpn import tunnels
+from simcloud.faults import Faults
 from simcloud.server import simulated_clouds
 from simcloud.values import plain
 from simcloud.world import Record, World
@@ -37,6 +39,18 @@ def with_checksums(cluster: Cluster) -> Cluster:
     known = {artefact.source: "0" * 64 for artefact in without_checksum(cluster.spec)}
     own = cluster.spec.artefacts.model_copy(update={"sha256": {**cluster.spec.artefacts.sha256, **known}})
     return cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"artefacts": own})})
+
+
+def changed(cluster: Cluster, **changes: object) -> Cluster:
+    """With other values at paths: etcd__main__members=5."""
+    spec = cluster.spec.model_dump(mode="json")
+    for path, value in changes.items():
+        *outer, last = path.split("__")
+        place = spec
+        for key in outer:
+            place = place[key]
+        place[last] = value
+    return cluster.model_copy(update={"spec": type(cluster.spec).model_validate(spec)})
 
 
 class Account:
@@ -59,6 +73,23 @@ class Account:
     def up(self) -> dict[str, int]:
         with self._inside():
             return self._stack.up()[0].changes
+
+    def refused(self) -> str:
+        """What an update that fails says, in one line; "" where it does not fail."""
+        try:
+            self.up()
+        except StackError as error:
+            return " ".join(str(error).split()) or "nothing: the engine is gone"
+        return ""
+
+    def orphans(self) -> list[Record]:
+        """What exists and the state does not know."""
+        return self.world.orphans(self.deployment())
+
+    def deployment(self) -> dict[str, Any]:
+        """What the engine keeps; secrets are encrypted."""
+        with self._inside():
+            return self._stack.deployment()
 
     def preview(self) -> Recording:
         """What an update would do, even where the engine refuses it."""
@@ -85,12 +116,24 @@ class Account:
             deployment = self._stack._stack.export_stack().deployment or {}
         return {resource["urn"]: resource for resource in deployment["resources"]}
 
+    def outputs(self) -> dict[str, Any]:
+        """What is handed on to Ansible and to people."""
+        (stack,) = (each for each in self.state().values() if each["type"] == "pulumi:pulumi:Stack")
+        found: dict[str, Any] = json.loads(stack["outputs"]["outputs"])
+        return found
+
     def of(self, kind: str) -> list[dict[str, Any]]:
         """The inputs of every resource of a type, without marks of secrets: ``network:Subnet``."""
         return [plain(record.inputs) for record in self.records(kind)]
 
     def records(self, kind: str) -> list[Record]:
         return self.world.of_type(f"azure-native:{kind}")
+
+    @property
+    def subnets(self) -> dict[str, dict[str, Any]]:
+        """Name -> subnet, as its network declares it."""
+        (network,) = self.of("network:VirtualNetwork")
+        return {subnet["name"]: subnet for subnet in network["subnets"]}
 
     def called(self, kind: str, name: str) -> Record:
         """The only resource of a type that the program calls so."""
@@ -110,18 +153,18 @@ class Account:
 
 
 @contextmanager
-def _opened(cluster: Cluster, folder: Path) -> Iterator[Account]:
+def _opened(cluster: Cluster, folder: Path, faults: Faults | None = None) -> Iterator[Account]:
     cli = {row["program"]: row for row in programs.states()}["pulumi"]
     if not cli["built"]:
         pytest.skip("pulumi is not built; `make lab` and `make test` build it")
     world = World()
-    with simulated_clouds(world, clouds=["azure"]) as environment:
+    with simulated_clouds(world, faults, clouds=["azure"]) as environment:
         yield Account(with_checksums(cluster), Path(str(cli["path"])), folder, world, dict(environment))
 
 
 @pytest.fixture(scope="session")
-def opened() -> Callable[[Cluster, Path], AbstractContextManager[Account]]:
-    """opened(cluster, folder): a subscription in which there is nothing, for the length of a block."""
+def opened() -> Callable[..., AbstractContextManager[Account]]:
+    """opened(cluster, folder, faults): a subscription in which there is nothing, for the length of a block."""
     return _opened
 
 

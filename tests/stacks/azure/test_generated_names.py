@@ -63,3 +63,23 @@ def test_the_join_token_is_written_where_workers_read_it(vault, run):
     done = run("--put", JOIN_TOKEN, text="abcdef.0123456789abcdef")
     assert (done.returncode, done.stderr) == (0, "")
     assert vault.kept(NAMES[JOIN_TOKEN]) == "abcdef.0123456789abcdef"
+
+
+def test_what_the_program_holds_itself_is_given_without_asking_anybody(tmp_path):
+    """The lines of a certificate come out whole, and no metadata service is needed."""
+    held = {"payload-0123456789abcdef": "H4sI+/=", "kubernetes-ca.crt": "-----BEGIN CERTIFICATE-----\nMIIB\n"}
+    store = replace(Azure().adapter(), held=held, metadata="http://127.0.0.1:9", url="http://127.0.0.1:9")
+    (tmp_path / "program").write_text(store.script())
+    command = [sys.executable, str(tmp_path / "program"), *held]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr, json.loads(done.stdout)) == (0, "", held)
+
+
+def test_what_is_held_and_what_is_kept_are_answered_together(vault, tmp_path):
+    vault.keep({NAMES[BUNDLE]: json.dumps({"etcd-main-ca.crt": "certificate"})})
+    store = replace(vault.adapter(), names={BUNDLE: NAMES[BUNDLE]}, held={"payload-0123456789abcdef": "packed"})
+    (tmp_path / "program").write_text(store.script())
+    command = [sys.executable, str(tmp_path / "program"), "payload-0123456789abcdef", "etcd-main-ca.crt"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == {"payload-0123456789abcdef": "packed", "etcd-main-ca.crt": "certificate"}

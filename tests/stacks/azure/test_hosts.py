@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 
+from cluster.sources import source_of
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.members import members, settings
 from network.addresses import ROLES
-from simcloud.values import at
+from simcloud.values import at, plain
 from stacks.azure.etcd import disk_of
+from stacks.payloads import payloads, worker_payloads
 
 KINDS = {"premium_ssd_v2": "PremiumV2_LRS", "ultra_ssd": "UltraSSD_LRS"}
 
@@ -106,13 +110,22 @@ def test_nobody_can_log_in(account):
 
 def test_user_data_is_within_azure_s_limit_and_names_secrets_only(account, text_of):
     secrets = [str(value) for each in account.of("keyvault:Secret") for value in at(each, "properties.value")]
-    lines = {line for secret in secrets for line in re.findall(r"[A-Za-z0-9+/]{48,}", secret)}
+    bundles = [json.loads(secret) for secret in secrets if secret.startswith("{")]
+    # The one certificate that everybody may know, and workers must.
+    values = [value for bundle in bundles for name, value in bundle.items() if name != "kubernetes-ca.crt"]
+    lines = {line for value in values for line in re.findall(r"[A-Za-z0-9+/]{48,}", value)}
     assert len(lines) > 20
     for model in models(account):
         text = text_of(model["osProfile"]["customData"])
-        assert len(model["osProfile"]["customData"]) < 65536
+        assert len(base64.b64decode(model["osProfile"]["customData"])) <= 65535
         assert "PRIVATE KEY" not in text
         assert not any(line in text for line in lines)
+
+
+def held(text):
+    """What the program in user data has itself."""
+    (found,) = re.findall(r"HELD: dict\[str, str\] = json.loads\(r\"{3}(.*)\"{3}\)", text)
+    return json.loads(found)
 
 
 def test_user_data_says_where_the_vault_keeps_what_its_host_reads(account, text_of):
@@ -123,10 +136,29 @@ def test_user_data_says_where_the_vault_keeps_what_its_host_reads(account, text_
         text = text_of(model["osProfile"]["customData"])
         (names,) = re.findall(r'RENAMED = "(.*)"', text)
         told = dict(pair.split("=") for pair in names.split())
-        (payload,) = (name for name in told if name.startswith("payload-"))
-        assert payload in text.replace(names, "")
+        assert told
         assert set(told.values()) <= stored
         assert f'connect("{uri}")' in text
+
+
+def test_a_payload_comes_with_the_user_data_and_is_in_no_vault(account, text_of):
+    known = (account.cluster, account.plan, source_of(account.cluster.spec))
+    made = payloads(*known, disks=lambda role: disk_of(account.cluster, role)) | worker_payloads(*known)
+    packed = {payload.name: payload.packed() for payload in made.values()}
+    for model in models(account):
+        text = text_of(model["osProfile"]["customData"])
+        (name,) = re.findall(r'content: "[0-9a-f]{64}  (payload-\w+)', text)
+        assert held(text)[name] == packed[name]
+    assert not [each for each in account.records("keyvault:Secret") if "::payload-" in each.urn]
+
+
+def test_workers_know_whom_to_trust_without_asking(account, text_of):
+    pools = [each for each in account.records("compute:VirtualMachineScaleSet") if "::pool-" in each.urn]
+    assert pools
+    for pool in pools:
+        known = held(text_of(plain(pool.inputs)["virtualMachineProfile"]["osProfile"]["customData"]))
+        assert known["kubernetes-ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
+        assert len(known) == 2
 
 
 def test_machines_that_exist_keep_their_image_and_user_data(account):
@@ -141,7 +173,7 @@ def test_machines_that_exist_keep_their_image_and_user_data(account):
 def test_api_servers_are_a_group_over_all_zones_that_the_balancer_s_probe_watches(account):
     plane = account.cluster.spec.control_plane
     group = account.called("compute:VirtualMachineScaleSet", "api-servers").inputs
-    (balancer,) = account.records("network:LoadBalancer")
+    balancer = account.called("network:LoadBalancer", "api")
     probe = group["virtualMachineProfile"]["networkProfile"]["healthProbe"]["id"]
     assert group["zones"] == list(map(str, plane.zones))
     assert group["sku"]["capacity"] == plane.api_servers
@@ -153,7 +185,7 @@ def test_api_servers_are_a_group_over_all_zones_that_the_balancer_s_probe_watche
 
 
 def test_the_balancer_is_internal_fixed_and_asks_for_readiness_without_events(account):
-    (balancer,) = account.of("network:LoadBalancer")
+    balancer = plain(account.called("network:LoadBalancer", "api").inputs)
     (frontend,) = balancer["frontendIPConfigurations"]
     (probe,) = balancer["probes"]
     assert [frontend["privateIPAddress"]] == [str(address) for address in account.plan.balancers]
@@ -166,3 +198,40 @@ def test_the_balancer_is_internal_fixed_and_asks_for_readiness_without_events(ac
     rules = {(rule["frontendPort"], rule["backendPort"]) for rule in balancer["loadBalancingRules"]}
     assert rules == {(API_PORT, API_PORT), (KONNECTIVITY_PORT, KONNECTIVITY_PORT)}
     assert all(rule["probe"]["id"].endswith("/probes/ready") for rule in balancer["loadBalancingRules"])
+
+
+def test_operators_on_the_internet_have_a_balancer_of_their_own_with_the_api_s_port_alone(wide):
+    address = wide.called("network:PublicIPAddress", "api-public")
+    public = wide.called("network:LoadBalancer", "api-public")
+    balancer = plain(public.inputs)
+    (frontend,), (rule,), (probe,) = (
+        balancer[part] for part in ("frontendIPConfigurations", "loadBalancingRules", "probes")
+    )
+    assert frontend["publicIPAddress"]["id"] == address.id
+    assert (address.inputs["zones"], address.inputs["sku"]["name"]) == (["1", "2", "3"], "Standard")
+    assert (rule["frontendPort"], rule["backendPort"]) == (API_PORT, API_PORT)
+    assert rule["disableOutboundSnat"] is True
+    inside = plain(wide.called("network:LoadBalancer", "api").inputs)
+    assert probe == inside["probes"][0]
+
+
+def test_api_servers_stand_behind_both_balancers_and_the_inner_one_says_who_is_well(wide):
+    group = plain(wide.called("compute:VirtualMachineScaleSet", "api-servers").inputs)
+    network = group["virtualMachineProfile"]["networkProfile"]
+    (interface,) = network["networkInterfaceConfigurations"]
+    pools = [pool["id"] for pool in interface["ipConfigurations"][0]["loadBalancerBackendAddressPools"]]
+    names = ("api", "api-public")
+    balancers = [wide.called("network:LoadBalancer", name).id for name in names]
+    assert pools == [f"{balancer}/backendAddressPools/api-servers" for balancer in balancers]
+    assert network["healthProbe"]["id"] == f"{balancers[0]}/probes/ready"
+
+
+def test_what_the_public_name_must_point_at_is_told(wide):
+    address = wide.called("network:PublicIPAddress", "api-public").outputs["ipAddress"]
+    assert wide.outputs()["public_target"] == address
+    assert wide.outputs()["public_name"] == "api.wide.example.org"
+
+
+def test_without_a_public_endpoint_there_is_one_balancer_inside(koala):
+    assert len(koala.records("network:LoadBalancer")) == 1
+    assert koala.outputs()["public_target"] is None

@@ -12,7 +12,7 @@ def test_subnets_are_those_of_the_plan(account):
     wanted |= {"workers": ranges.workers}
     if account.cluster.spec.sites:
         wanted["GatewaySubnet"] = ranges.gateway
-    made = {subnet["subnetName"]: subnet["addressPrefix"] for subnet in account.of("network:Subnet")}
+    made = {name: subnet["addressPrefix"] for name, subnet in account.subnets.items()}
     assert made == {name: str(range_) for name, range_ in wanted.items()}
     (network,) = account.of("network:VirtualNetwork")
     assert network["addressSpace"]["addressPrefixes"] == [str(account.cluster.spec.network.nodes)]
@@ -20,33 +20,30 @@ def test_subnets_are_those_of_the_plan(account):
 
 def test_hosts_go_out_by_the_nat_gateway_and_by_nothing_else(account):
     (nat,) = account.records("network:NatGateway")
-    for subnet in account.of("network:Subnet"):
-        hosts = subnet["subnetName"] not in ("endpoints", "GatewaySubnet")
+    for name, subnet in account.subnets.items():
+        hosts = name not in ("endpoints", "GatewaySubnet")
         assert subnet.get("natGateway", {}).get("id") == (nat.id if hosts else None)
-        assert subnet.get("defaultOutboundAccess") is (None if subnet["subnetName"] == "GatewaySubnet" else False)
+        assert subnet.get("defaultOutboundAccess") is (None if name == "GatewaySubnet" else False)
 
 
-def test_nothing_is_public_but_the_nat_gateway_and_the_vpn_gateway(account):
-    used = {
-        id_
-        for record in account.world
-        for path in ("publicIpAddresses[].id", "ipConfigurations[].publicIPAddress.id")
-        for id_ in at(plain(record.inputs), path)
-        if record.type.endswith((":NatGateway", ":VirtualNetworkGateway"))
-    }
+def test_nothing_is_public_but_gateways_and_what_the_spec_asks_for(account):
+    paths = ("publicIpAddresses[].id", "ipConfigurations[].publicIPAddress.id")
+    gateways = [record for record in account.world if record.type.endswith((":NatGateway", ":VirtualNetworkGateway"))]
+    if account.cluster.spec.control_plane.public:
+        paths = (*paths, "frontendIPConfigurations[].publicIPAddress.id")
+        gateways.append(account.called("network:LoadBalancer", "api-public"))
+    used = {id_ for record in gateways for path in paths for id_ in at(plain(record.inputs), path)}
     assert {record.id for record in account.records("network:PublicIPAddress")} == used
     for record in account.world:
-        if not record.type.endswith((":NatGateway", ":VirtualNetworkGateway")):
+        if record not in gateways:
             assert "publicipaddresses/" not in str(plain(record.inputs)).lower(), record.urn
 
 
-def test_every_subnet_but_the_gateway_s_has_a_group_of_its_own(account):
-    groups = [subnet.get("networkSecurityGroup", {}).get("id") for subnet in account.of("network:Subnet")]
-    ours = [id_ for id_ in groups if id_]
-    assert sorted(ours) == sorted(record.id for record in account.records("network:NetworkSecurityGroup"))
-    assert groups.count(None) == bool(account.cluster.spec.sites)
-    (endpoints,) = (each for each in account.of("network:Subnet") if each["subnetName"] == "endpoints")
-    assert endpoints["privateEndpointNetworkPolicies"] == "NetworkSecurityGroupEnabled"
+def test_every_subnet_but_the_gateway_s_is_guarded(account):
+    (group,) = account.records("network:NetworkSecurityGroup")
+    for name, subnet in account.subnets.items():
+        assert subnet.get("networkSecurityGroup", {}).get("id") == (None if name == "GatewaySubnet" else group.id)
+    assert account.subnets["endpoints"]["privateEndpointNetworkPolicies"] == "NetworkSecurityGroupEnabled"
 
 
 def test_the_name_of_the_api_leads_to_the_load_balancer_and_only_inside(account):
@@ -62,12 +59,15 @@ def test_the_name_of_the_api_leads_to_the_load_balancer_and_only_inside(account)
 
 
 def test_vault_and_storage_are_reached_inside_by_their_own_names(account):
-    (subnet,) = (each for each in account.records("network:Subnet") if each.id.endswith("/subnets/endpoints"))
-    (vault,), (storage,) = account.records("keyvault:Vault"), account.records("storage:StorageAccount")
-    wanted = {
-        vault.id: ("vault", "privatelink.vaultcore.azure.net"),
-        storage.id: ("blob", "privatelink.blob.core.windows.net"),
-    }
+    (network,) = account.records("network:VirtualNetwork")
+    (vault,) = account.records("keyvault:Vault")
+    accounts = {record.inputs["kind"]: record for record in account.records("storage:StorageAccount")}
+    wanted = {vault.id: ("vault", "privatelink.vaultcore.azure.net")}
+    # Nobody inside uses the account where there are no backups.
+    if account.cluster.spec.etcd.main.backup:
+        wanted[accounts["StorageV2"].id] = ("blob", "privatelink.blob.core.windows.net")
+    if account.cluster.spec.storage.file:
+        wanted[accounts["FileStorage"].id] = ("file", "privatelink.file.core.windows.net")
     zones = {record.id: record.inputs["privateZoneName"] for record in account.records("privatedns:PrivateZone")}
     made = {}
     for group in account.of("network:PrivateDnsZoneGroup"):
@@ -78,7 +78,7 @@ def test_vault_and_storage_are_reached_inside_by_their_own_names(account):
         )
         (connection,) = endpoint["privateLinkServiceConnections"]
         (zone,) = group["privateDnsZoneConfigs"]
-        assert endpoint["subnet"]["id"] == subnet.id
+        assert endpoint["subnet"]["id"] == f"{network.id}/subnets/endpoints"
         made[connection["privateLinkServiceId"]] = (connection["groupIds"][0], zones[zone["privateDnsZoneId"]])
     assert made == wanted
 

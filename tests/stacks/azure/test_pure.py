@@ -13,13 +13,22 @@ from pathlib import Path
 import pytest
 
 from cluster import catalogue
+from cluster.check.azure import OWN_TAGS
 from cluster.pools import Pool
 from cluster.spec import Cloud
 from stacks.azure.credentials import missing
 from stacks.azure.hosts import image, nobodys_key
 from stacks.azure.permissions import operators_role
-from stacks.azure.tags import GENERATED, account_name, autoscaler_tags, host_prefix, scale_set_name, vault_name
-from stacks.azure.workers import refuse_impossible
+from stacks.azure.tags import (
+    GENERATED,
+    account_name,
+    autoscaler_tags,
+    files_name,
+    host_prefix,
+    scale_set_name,
+    tags,
+    vault_name,
+)
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = ROOT / "docs" / "azure.md"
@@ -30,16 +39,18 @@ ROLE = re.compile(r"(?<=```json\n)\{.*?^\}\n(?=```)", re.DOTALL | re.MULTILINE)
 def test_names_that_are_the_whole_world_s_are_what_azure_takes(build, name):
     cluster = build({"name": name})
     limits = catalogue.of(Cloud.AZURE).names
-    vault, account = vault_name(cluster), account_name(cluster)
+    vault, account, files = vault_name(cluster), account_name(cluster), files_name(cluster)
     assert re.fullmatch(r"[a-z](?!.*--)[a-z0-9-]*", vault)
     assert re.fullmatch(r"[a-z0-9]+", account)
     assert len(vault) + GENERATED <= limits["key_vault"].max
-    assert len(account) + GENERATED <= limits["storage_account"].max
+    for each in (account, files):
+        assert len(each) + GENERATED <= limits["storage_account"].max
+    assert files != account
 
 
 def test_names_of_pools_are_shortened_without_becoming_another_s():
     long, other = "p" * 63, "p" * 62 + "q"
-    assert len(scale_set_name(long)) + GENERATED <= catalogue.of(Cloud.AZURE).names["scale_set"].max
+    assert len(scale_set_name(long)) <= catalogue.of(Cloud.AZURE).names["scale_set"].max
     assert scale_set_name(long) != scale_set_name(other)
     assert host_prefix(long) != host_prefix(other)
     assert (host_prefix("cpu"), len(host_prefix(long))) == ("cpu-", 15)
@@ -86,25 +97,11 @@ def test_the_key_that_nobody_has_is_taken_by_ssh(tmp_path):
     assert (told.returncode, b"ED25519" in told.stdout) == (0, True)
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"rdma": True, "max": 101}, "100 machines"),
-        ({"reservation": "d16"}, "id of a capacity reservation group"),
-        ({"reservation": "/subscriptions/1/x", "rdma": True}, "neither rdma nor a placement"),
-        ({"reservation": "/subscriptions/1/x", "placement": "compact"}, "neither rdma nor a placement"),
-    ],
-)
-def test_what_azure_does_not_have_together_is_refused_by_the_pool_s_name(changes, words):
-    pool = Pool.model_validate({"machine": "Standard_ND96isr_H100_v5", "max": 2, **changes})
-    with pytest.raises(ValueError, match=f"pools.gpu: .*{words}"):
-        refuse_impossible("gpu", pool)
-
-
-def test_more_labels_than_a_scale_set_has_tags_are_refused(build):
-    pool = Pool.model_validate({"machine": "m", "labels": {f"example.org/{number}": "x" for number in range(44)}})
-    with pytest.raises(ValueError, match="44 labels and 0 taints: Azure takes 50 tags"):
-        autoscaler_tags(build({}), pool)
+def test_a_scale_set_has_a_tag_for_each_label_and_taint_beside_seven_of_its_own(build):
+    """Which `cluster.check.azure` counts on."""
+    pool = Pool.model_validate({"machine": "m", "labels": {f"example.org/{number}": "x" for number in range(9)}})
+    made = {**tags(build({}), "pool-cpu"), **autoscaler_tags(build({}), pool)}
+    assert len(made) == 9 + OWN_TAGS
 
 
 PRINCIPAL = {"ARM_CLIENT_ID": "1", "ARM_TENANT_ID": "2", "ARM_SUBSCRIPTION_ID": "3"}

@@ -7,11 +7,13 @@ import json
 import pytest
 
 from cluster.files import JOIN_TOKEN
-from cluster.sources import source_of
+from cluster.storage import controllers_pool
 from simcloud.values import plain
 from stacks.azure.roles import BuiltIn
 from stacks.azure.secrets import LARGEST
-from stacks.payloads import API_SERVERS, WORKERS, worker_payloads
+from stacks.azure.tags import files_name, scale_set_name
+from stacks.azure.volumes import CONTROLLERS, MAKE_DISKS, MAKE_SHARES
+from stacks.payloads import API_SERVERS, WORKERS
 
 READ, ENCRYPT, BLOBS = (
     BuiltIn.KEY_VAULT_SECRETS_USER,
@@ -29,7 +31,10 @@ class Rights:
             for each in account.records("authorization:RoleDefinition")
         }
         self.scopes = {record.id: record for record in account.world}
-        self.actions = {id_: role["permissions"][0]["dataActions"] for id_, role in own.items()}
+        self.actions = {
+            id_: [*role["permissions"][0].get("actions", ()), *role["permissions"][0].get("dataActions", ())]
+            for id_, role in own.items()
+        }
         holders = {
             record.outputs["principalId"]: name(record)
             for record in account.records("managedidentity:UserAssignedIdentity")
@@ -53,10 +58,10 @@ def rights(account):
     return Rights(account)
 
 
-def test_each_reader_reads_its_own_two_values_and_no_more(account, rights):
+def test_each_etcd_host_reads_its_own_bundle_and_no_more(account, rights):
     for host in {host.name for role in account.plan.etcd.values() for host in role}:
         reads = {scope for role, scope in rights.of[host] if role == READ}
-        assert reads == {f"payload-{host}", f"secrets-{host}"}
+        assert reads == {f"secrets-{host}"}
         writes = {scope for role, scope in rights.of[host] if role != READ}
         has_backups = host.startswith("etcd-main") and account.cluster.spec.etcd.main.backup
         assert writes == ({"backups"} if has_backups else set())
@@ -73,24 +78,50 @@ def test_hosts_with_backups_may_add_them_and_neither_read_nor_delete(wide):
 
 def test_api_servers_write_the_join_token_and_do_not_read_it(rights):
     assert rights.of[API_SERVERS] == {
-        (READ, f"payload-{API_SERVERS}"),
         (READ, f"secrets-{API_SERVERS}"),
         ("Microsoft.KeyVault/vaults/secrets/setSecret/action", JOIN_TOKEN),
     }
 
 
-def test_workers_read_the_join_token_their_bundle_and_the_payloads_of_pools(account, rights):
-    payloads = worker_payloads(account.cluster, account.plan, source_of(account.cluster.spec))
-    # Pools that are told the same share a payload, which is called after the first of them.
-    firsts = {payload.name: pool for pool, payload in reversed(payloads.items())}
-    wanted = {f"payload-pool-{pool}" for pool in firsts.values()} | {f"secrets-{WORKERS}", JOIN_TOKEN}
-    assert rights.of[WORKERS] == {(READ, scope) for scope in wanted}
+def test_workers_read_the_join_token_and_nothing_else(wide):
+    assert Rights(wide).of[WORKERS] == {(READ, JOIN_TOKEN)}
 
 
-def test_disks_and_storage_may_use_the_key_and_nothing_else(rights):
-    assert rights.of["set of disks"] == rights.of["storage"] == {(ENCRYPT, "encryption")}
-    ((role, _),) = rights.of["flow-logs"]
-    assert role == BLOBS
+def test_the_controllers_pool_alone_may_make_volumes_in_the_workers_group_and_read_the_set_of_disks(account, rights):
+    given = {scope: role for role, scope in rights.of[CONTROLLERS] if role == " ".join(MAKE_DISKS)}
+    assert set(given) == {"workers-group", "disks"}
+    others = [role for holder, pairs in rights.of.items() if holder != CONTROLLERS for role, _ in pairs]
+    assert not any("Microsoft.Compute/" in role or "/shares/" in role for role in others)
+    rest = rights.of[CONTROLLERS] - {(role, scope) for scope, role in given.items()} - {(READ, JOIN_TOKEN)}
+    shares = {(" ".join(MAKE_SHARES), files_name(account.cluster))}
+    assert rest == (shares if account.cluster.spec.storage.file else set())
+
+
+def test_what_the_controllers_may_change_holds_neither_etcd_nor_api_servers(account):
+    for record in account.world:
+        inside = f"/resourceGroups/{account.cluster.name}_workers/providers/" in record.id
+        kinds = (":VirtualMachineScaleSet", ":ProximityPlacementGroup", ":RoleAssignment")
+        workers = record.type.endswith(kinds) and name(record) != "api-servers"
+        assert not inside or workers, record.urn
+
+
+def test_machines_of_one_pool_have_the_controllers_identity(account):
+    pool = controllers_pool(account.cluster.spec)
+    (identity,) = (
+        each.id for each in account.records("managedidentity:UserAssignedIdentity") if name(each) == CONTROLLERS
+    )
+    having = [
+        name(each)
+        for each in account.records("compute:VirtualMachineScaleSet")
+        if identity in plain(each.inputs)["identity"]["userAssignedIdentities"]
+    ]
+    assert having == [scale_set_name(pool)]
+
+
+def test_services_of_azure_may_use_the_key_and_write_flow_logs_and_nothing_else(account, rights):
+    (storage,) = (each for each in account.records("storage:StorageAccount") if each.inputs["kind"] == "StorageV2")
+    assert rights.of["set of disks"] == {(ENCRYPT, "encryption")}
+    assert rights.of["storage"] == {(ENCRYPT, "encryption"), (BLOBS, name(storage))}
 
 
 def test_a_bundle_holds_what_its_reader_may_know_and_no_other_s(account):
@@ -111,7 +142,7 @@ def test_a_bundle_holds_what_its_reader_may_know_and_no_other_s(account):
             assert all(key.split("-")[2] == number for key in keys)
 
 
-def test_payloads_fit_a_secret_of_the_vault(account):
+def test_what_the_vault_holds_fits_a_secret(account):
     sizes = [len(plain(each.inputs)["properties"]["value"]) for each in account.records("keyvault:Secret")]
     assert max(sizes) <= LARGEST
 
@@ -123,7 +154,8 @@ def test_each_machine_has_one_identity_its_reader_s(account):
         assert identities[own] == machine["vmName"]
     for record in account.records("compute:VirtualMachineScaleSet"):
         (own,) = plain(record.inputs)["identity"]["userAssignedIdentities"]
-        assert identities[own] == (API_SERVERS if name(record) == "api-servers" else WORKERS)
+        wanted = {"api-servers": API_SERVERS, scale_set_name(controllers_pool(account.cluster.spec)): CONTROLLERS}
+        assert identities[own] == wanted.get(name(record), WORKERS)
 
 
 def test_the_vault_is_closed_and_nobody_can_purge_it(account):
@@ -133,10 +165,11 @@ def test_the_vault_is_closed_and_nobody_can_purge_it(account):
     assert properties["enableRbacAuthorization"] is properties["enablePurgeProtection"] is True
 
 
-def test_no_role_of_ours_has_a_wildcard_and_each_can_be_given_in_the_group_only(account):
-    (group,) = account.records("resources:ResourceGroup")
+def test_no_role_of_ours_has_a_wildcard_and_each_can_be_given_in_the_groups_only(account):
+    groups = {record.id for record in account.records("resources:ResourceGroup")}
     for role in account.of("authorization:RoleDefinition"):
-        assert role["assignableScopes"] == [group.id]
+        assert set(role["assignableScopes"]) <= groups
         for permission in role["permissions"]:
-            assert set(permission) == {"dataActions"}
-            assert not any("*" in action for action in permission["dataActions"])
+            actions = [*permission.get("actions", ()), *permission.get("dataActions", ())]
+            assert actions
+            assert not any("*" in action for action in actions)

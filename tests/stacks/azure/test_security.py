@@ -14,8 +14,10 @@ from flows.table import flows
 from stacks.azure.rules import UNFILTERED
 
 PROBE, FAR = "168.63.129.16", "203.0.113.9"
-TAGS = {"AzureLoadBalancer": {PROBE}, "Internet": {FAR}}
+RESOURCE_MANAGER = "203.0.113.200"
+TAGS = {"AzureLoadBalancer": {PROBE}, "Internet": {FAR}, "AzureResourceManager": {RESOURCE_MANAGER}}
 STRANGE_PORT = 4444
+BALANCERS = {Role.LOAD_BALANCER, Role.PUBLIC_BALANCER}
 PROTOCOLS = {Protocol.TCP: "Tcp", Protocol.UDP: "Udp"}
 
 
@@ -52,7 +54,7 @@ class Filter:
         }
         self.of = {
             ip_network(subnet["addressPrefix"]): groups[subnet["networkSecurityGroup"]["id"]]
-            for subnet in account.of("network:Subnet")
+            for subnet in account.subnets.values()
             if "networkSecurityGroup" in subnet
         }
 
@@ -77,7 +79,13 @@ def places(account):
         Role.SECRET_STORE: str(ranges.endpoints[7]),
         Role.ARTEFACT_MIRROR: FAR,
         Role.REGISTRY: FAR,
+        Role.CLOUD_API: RESOURCE_MANAGER,
     }
+    if spec.storage.file:
+        # Endpoints share a subnet, which is what rules name.
+        found[Role.FILE_STORE] = found[Role.SECRET_STORE]
+    if spec.control_plane.public:
+        found[Role.PUBLIC_OPERATOR] = str(spec.control_plane.public.operators[0][3])
     if spec.sites:
         found[Role.ETCD_EVENTS] = str(plan.etcd["events"][0].address)
         found[Role.WORKER_AT_SITE] = str(spec.sites["sjc1"].racks["r2"][11])
@@ -91,9 +99,9 @@ def test_what_passes_is_what_the_table_says_and_nothing_more(account, places):
     wanted = set()
     for flow in table:
         # Behind the load balancer's address are API servers, and packets keep their senders' addresses.
-        destination = Role.API_SERVER if flow.destination is Role.LOAD_BALANCER else flow.destination
+        destination = Role.API_SERVER if flow.destination in BALANCERS else flow.destination
         source, target = places.get(flow.source), places.get(destination)
-        if source and target and flow.source is not Role.LOAD_BALANCER:
+        if source and target and flow.source not in BALANCERS:
             wanted |= {(source, target, flow.protocol, port) for port in flow.ports}
     named_by_rules = {
         int(port)
@@ -146,9 +154,21 @@ def test_rules_are_as_many_as_the_flows_that_a_group_sees(account):
     table = flows(account.cluster, account_source(account))
     seen = {flow for flow in table if UNFILTERED.isdisjoint({flow.source, flow.destination})}
     inside = {Role.API_SERVER, Role.ETCD_MAIN, Role.ETCD_EVENTS, Role.WORKER_IN_REGION, Role.SECRET_STORE}
-    wanted = sum((flow.source in inside) + (flow.destination in {*inside, Role.LOAD_BALANCER}) for flow in seen)
+    inside.add(Role.FILE_STORE)
+    wanted = sum((flow.source in inside) + (flow.destination in {*inside, *BALANCERS}) for flow in seen)
     rules = [rule for group in account.of("network:NetworkSecurityGroup") for rule in group["securityRules"]]
     assert len([rule for rule in rules if rule["access"] == "Allow"]) == wanted
+
+
+def test_each_rule_speaks_of_one_guarded_subnet_so_that_one_group_may_guard_them_all(account):
+    guarded = list(Filter(account).of)
+    for group in account.of("network:NetworkSecurityGroup"):
+        for rule in group["securityRules"]:
+            side = "destination" if rule["direction"] == "Inbound" else "source"
+            prefixes = rule.get(f"{side}AddressPrefixes") or [rule[f"{side}AddressPrefix"]]
+            if rule["access"] == "Allow":
+                assert len([subnet for subnet in guarded if ip_network(prefixes[0]).subnet_of(subnet)]) == 1
+                assert all(any(ip_network(each).subnet_of(subnet) for subnet in guarded) for each in prefixes)
 
 
 def test_nobody_is_let_in_from_the_internet_and_ssh_from_nowhere(account):

@@ -16,6 +16,7 @@ from cluster.sources import without_checksum
 from cluster.spec import Cluster, ClusterSpec
 from network import addresses
 from network.addresses import AddressPlan
+from simcloud.faults import Faults
 from simcloud.server import simulated_clouds
 from simcloud.values import plain
 from simcloud.world import Record, World
@@ -98,13 +99,15 @@ def planned(stack: ClusterStack) -> list[tuple[str, str, str]]:
 
 
 @contextmanager
-def opened(cluster: Cluster, folder: Path) -> Iterator[tuple[ClusterStack, World, list[Cluster]]]:
+def opened(
+    cluster: Cluster, folder: Path, faults: Faults | None = None
+) -> Iterator[tuple[ClusterStack, World, list[Cluster]]]:
     """A stack in an empty project, and the one cluster that its program declares, to be exchanged."""
     cli = {row["program"]: row for row in programs.states()}["pulumi"]
     if not cli["built"]:
         pytest.skip("pulumi is not built; `make lab` and `make test` build it")
     world, current = World(), [cluster]
-    with simulated_clouds(world, clouds=["gcp"]) as environment, pytest.MonkeyPatch.context() as patch:
+    with simulated_clouds(world, faults, clouds=["gcp"]) as environment, pytest.MonkeyPatch.context() as patch:
         for name, value in {**environment, "PULUMI_CONFIG_PASSPHRASE": "tests"}.items():
             patch.setenv(name, value)
         stack = ClusterStack(cluster, lambda: program.declare(current[0]), Path(str(cli["path"])), folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from ipaddress import IPv4Network
 
 import pytest
@@ -11,32 +12,42 @@ from cluster.subnets import region_subnets
 from flows.flow import Protocol, Role
 from flows.table import UPSTREAM, flows
 from network.vpn import tunnels
-from stacks.gcp.rules import rules
+from stacks.gcp.rules import Direction, rules
 
-PROBES = {"130.211.0.0/22", "35.191.0.0/16"}
+PROBES = {
+    Role.LOAD_BALANCER: {"130.211.0.0/22", "35.191.0.0/16"},
+    Role.PUBLIC_BALANCER: {"35.191.0.0/16", "209.85.152.0/22", "209.85.204.0/22"},
+}
 BY_IDENTITY = {
     Role.API_SERVER: lambda host: host == "api-servers",
     Role.ETCD_MAIN: lambda host: host.startswith("etcd-main"),
     Role.ETCD_EVENTS: lambda host: host.startswith("etcd-events"),
-    Role.WORKER_IN_REGION: lambda host: host == "workers",
+    Role.WORKER_IN_REGION: lambda host: host in ("workers", "controllers"),
 }
 # They are at an address that Google lets every host reach.
 PAST_FIREWALLS = {Role.RESOLVER, Role.TIME_SERVER, Role.METADATA}
 
 
+def policy(run):
+    """Rules by their names."""
+    (made,) = run.all("RegionNetworkFirewallPolicyWithRules")
+    found = {rule["ruleName"]: rule for rule in made["rules"]}
+    assert len(found) == len(made["rules"])
+    return found
+
+
 def allowed(run):
-    """(direction, whose host, peer, protocol, port) of all that the firewalls let through."""
+    """(direction, whose host, range, protocol, port) of all that the firewall lets through."""
     found = set()
-    for rule in run.all("Firewall"):
-        if rule.get("denies"):
+    for rule in policy(run).values():
+        if rule["action"] != "allow":
             continue
-        peers = [run.reader(email) for email in rule.get("sourceServiceAccounts", ())]
-        peers += rule.get("sourceRanges", []) + rule.get("destinationRanges", [])
-        for service in rule["allows"]:
+        end = "srcIpRanges" if rule["direction"] == "INGRESS" else "destIpRanges"
+        for service in rule["match"]["layer4Configs"]:
             found |= {
-                (rule["direction"], run.reader(target), peer, service["protocol"], int(port))
+                (rule["direction"], run.reader(target), range_, service["ipProtocol"], int(port))
                 for target in rule["targetServiceAccounts"]
-                for peer in peers
+                for range_ in rule["match"][end]
                 for port in service["ports"]
             }
     return found
@@ -46,16 +57,20 @@ def needed(run, source=UPSTREAM):
     """The same by the table of flows."""
     everyone = {run.reader(account["email"]) for account in run.outputs_of("Account")}
     readers = {role: {host for host in everyone if is_one(host)} for role, is_one in BY_IDENTITY.items()}
-    subnets, hosts = region_subnets(run.cluster.spec), run.plan.etcd
+    subnets, hosts, plane = region_subnets(run.cluster.spec), run.plan.etcd, run.cluster.spec.control_plane
     main, events = ({f"{host.address}/32" for host in hosts[role]} for role in ("main", "events"))
     ranges = {
-        Role.OPERATOR: set(map(str, run.cluster.spec.control_plane.operators)),
+        Role.OPERATOR: set(map(str, plane.operators)),
+        Role.PUBLIC_OPERATOR: set(map(str, plane.public.operators)) if plane.public else set(),
         Role.LOAD_BALANCER: {f"{run.plan.balancers[0]}/32"},
+        Role.API_SERVER: {str(subnets.api_servers)},
         Role.ETCD_MAIN: main,
         Role.ETCD_EVENTS: events,
         Role.WORKER_IN_REGION: {str(subnets.workers)},
         Role.WORKER_AT_SITE: {"10.8.0.0/23"},
         Role.SECRET_STORE: {f"{subnets.endpoints[1]}/32"},
+        Role.CLOUD_API: {f"{subnets.endpoints[1]}/32"},
+        Role.FILE_STORE: {"10.177.32.0/19"},
         Role.ARTEFACT_MIRROR: {"0.0.0.0/0"},
         Role.REGISTRY: {"0.0.0.0/0"},
     }
@@ -63,10 +78,10 @@ def needed(run, source=UPSTREAM):
     for flow in flows(run.cluster, source):
         if {flow.source, flow.destination} & PAST_FIREWALLS or flow.protocol is Protocol.ESP:
             continue
-        probes = flow.source is Role.LOAD_BALANCER
+        probes = PROBES.get(flow.source)
         ports = [port for port in flow.ports if not probes or port == 6443]
-        takers = readers.get(Role.API_SERVER if flow.destination is Role.LOAD_BALANCER else flow.destination, set())
-        peers = PROBES if probes else readers.get(flow.source) or ranges.get(flow.source, set())
+        takers = readers.get(Role.API_SERVER if flow.destination in PROBES else flow.destination, set())
+        peers = probes or ranges.get(flow.source, set())
         for port in ports:
             found |= {("INGRESS", taker, peer, flow.protocol.value, port) for taker in takers for peer in peers}
             found |= {
@@ -82,18 +97,40 @@ def test_firewalls_let_through_what_the_table_says_in_both_directions_and_nothin
 
 
 def test_all_that_no_rule_allows_out_is_refused_for_the_whole_network(run):
-    (rule,) = (rule for rule in run.all("Firewall") if rule.get("denies"))
-    assert (rule["direction"], rule["destinationRanges"], rule["denies"]) == (
+    (rule,) = (rule for rule in policy(run).values() if rule["action"] == "deny")
+    services = [{"ipProtocol": "all"}]
+    assert (rule["direction"], rule["match"]) == (
         "EGRESS",
-        ["0.0.0.0/0"],
-        [{"protocol": "all"}],
+        {"destIpRanges": ["0.0.0.0/0"], "layer4Configs": services},
     )
     assert "targetServiceAccounts" not in rule
-    assert {other.get("priority", 1000) < rule["priority"] for other in run.all("Firewall") if other != rule} == {True}
+    assert {other["priority"] < rule["priority"] for other in policy(run).values() if other != rule} == {True}
+
+
+def test_the_rules_are_those_of_the_cluster_s_network(run):
+    (association,), (network,) = run.all("RegionNetworkFirewallPolicyAssociation"), run.outputs_of("Network")
+    (made,) = run.all("RegionNetworkFirewallPolicyWithRules")
+    assert association["firewallPolicy"] == made["name"]
+    assert network["selfLink"].endswith(association["attachmentTarget"])
+
+
+def test_who_is_named_by_a_range_is_alone_in_it(run):
+    """A subnetwork of a role holds its hosts and nothing else, so that its range stands for them."""
+    where = {}
+    for machine in run.all("Instance") + run.all("RegionInstanceTemplate"):
+        (interface,) = machine["networkInterfaces"]
+        where.setdefault(run.reader(machine["serviceAccount"]["email"]), set()).add(interface["subnetwork"])
+        assert not machine.get("canIpForward")
+    assert len({each["name"] for each in run.all("Subnetwork")}) == 3
+    assert all(len(found) == 1 for found in where.values())
+    workers = {each for name in ("workers", "controllers") for each in where.get(name, ())}
+    assert len(workers) == 1
+    assert where["api-servers"].isdisjoint(workers)
+    assert not [host for host in run.plan.hosts() if where[host.name] & (where["api-servers"] | workers)]
 
 
 def test_nobody_comes_in_from_everywhere(run):
-    assert not [rule for rule in run.all("Firewall") if "0.0.0.0/0" in rule.get("sourceRanges", ())]
+    assert not [rule for rule in policy(run).values() if "0.0.0.0/0" in rule["match"].get("srcIpRanges", ())]
 
 
 def test_a_mirror_and_a_registry_at_an_address_close_the_internet(gibbon):
@@ -109,9 +146,12 @@ def test_no_rule_has_more_identities_than_google_takes(gibbon):
         list(region_subnets(many.spec).etcd.hosts())[10:24]))  # fmt: skip
     plan = gibbon.plan.__class__(**{**vars(gibbon.plan), "etcd": {"main": hosts, "events": hosts}})
     made = rules(many, plan, UPSTREAM, flows(many, UPSTREAM))
-    assert max(len(rule.targets) for rule in made) == max(len(rule.peers) for rule in made) == 10
-    among = {(target, peer) for rule in made for target in rule.targets for peer in rule.peers if "etcd" in peer}
-    assert among == {(one.name, other.name) for one in hosts for other in hosts}
+    assert max(len(rule.targets) for rule in made) == 10
+    inwards = [rule for rule in made if rule.direction is Direction.IN]
+    among = {
+        (target, range_) for rule in inwards for target in rule.targets for range_ in rule.ranges if "etcd" in target
+    }
+    assert {(one.name, f"{other.address}/32") for one in hosts for other in hosts} <= among
     assert len({(rule.direction, rule.name) for rule in made}) == len(made)
 
 
@@ -124,13 +164,38 @@ def test_subnets_are_those_of_the_plan_with_private_access_and_flow_logs(run):
     assert (network["mtu"], network["autoCreateSubnetworks"]) == (8896, False)
 
 
-def test_nothing_but_nat_and_the_vpn_gateway_is_public(run):
-    assert {each["addressType"] for each in (*run.all("Address"), *run.all("GlobalAddress"))} == {"INTERNAL"}
+def test_nothing_is_public_but_nat_the_vpn_gateway_and_the_load_balancer_that_was_asked_for(run):
+    asked = {"EXTERNAL"} if run.cluster.spec.control_plane.public else set()
+    kinds = {each["addressType"] for each in (*run.all("Address"), *run.all("GlobalAddress"))}
+    assert kinds == {"INTERNAL", *asked}
     machines = run.all("Instance") + run.all("RegionInstanceTemplate")
     assert not [row for each in machines for row in each["networkInterfaces"] if row.get("accessConfigs")]
-    assert {rule["loadBalancingScheme"] for rule in run.all("ForwardingRule")} == {"INTERNAL"}
+    assert {rule["loadBalancingScheme"] for rule in run.all("ForwardingRule")} == {"INTERNAL", *asked}
     assert {bucket["publicAccessPrevention"] for bucket in run.all("Bucket")} == {"enforced"}
     assert len(run.all("RouterNat")) == 1
+
+
+def test_a_public_endpoint_is_a_second_load_balancer_with_the_api_s_port_alone(langur):
+    rules = {each["loadBalancingScheme"]: each for each in langur.outputs_of("ForwardingRule")}
+    assert rules["EXTERNAL"]["ports"] == ["6443"]
+    (address,) = (each for each in langur.outputs_of("Address") if each["addressType"] == "EXTERNAL")
+    assert rules["EXTERNAL"]["ipAddress"] == address["address"]
+    backends = {each["loadBalancingScheme"]: each for each in langur.all("RegionBackendService")}
+    same = ("backends", "healthChecks", "connectionDrainingTimeoutSec")
+    assert [backends["EXTERNAL"][name] for name in same] == [backends["INTERNAL"][name] for name in same]
+    printed = json.loads(langur.outputs["outputs"])
+    assert (printed["public_name"], printed["public_target"]) == ("api.langur.example.org", address["address"])
+
+
+def test_who_reaches_the_public_endpoint_is_let_in_at_the_api_servers_by_name_of_the_range(langur):
+    found = {(who, port) for direction, who, range_, _, port in allowed(langur) if range_ == "198.51.100.0/24"}
+    assert found == {("api-servers", 6443)}
+
+
+def test_without_a_public_endpoint_nothing_of_it_is_there(gibbon):
+    assert len(gibbon.all("ForwardingRule")) == len(gibbon.all("RegionBackendService")) == 1
+    assert json.loads(gibbon.outputs["outputs"])["public_target"] is None
+    assert not [rule for rule in policy(gibbon).values() if "209.85.152.0/22" in rule["match"].get("srcIpRanges", ())]
 
 
 def test_google_s_services_are_reached_at_an_address_of_the_network_by_their_own_names(run):
@@ -140,8 +205,7 @@ def test_google_s_services_are_reached_at_an_address_of_the_network_by_their_own
     assert inside.subnet_of(run.cluster.spec.network.nodes)
     assert not [each for each in run.all("Subnetwork") if inside.subnet_of(IPv4Network(each["ipCidrRange"]))]
     names = {(each["name"], each["type"]): each["rrdatas"] for each in run.all("RecordSet")}
-    assert names["googleapis.com.", "A"] == [address["address"]]
-    assert names["*.googleapis.com.", "CNAME"] == ["googleapis.com."]
+    assert names["*.googleapis.com.", "A"] == [address["address"]]
 
 
 def test_the_api_has_a_name_in_a_zone_that_only_the_network_sees(run):

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from ipaddress import IPv4Address, IPv4Network
 
+from cluster.storage import controllers_pool
 from simcloud.values import plain
+from stacks.gcp import volumes
+from stacks.gcp.readers import of_workers
 
 READ, WRITE_OBJECTS = "roles/secretmanager.secretAccessor", "roles/storage.objectCreator"
 
@@ -13,57 +18,96 @@ def rights(run):
     """Reader -> role -> plain names of secrets."""
     prefix = f"menagerie_{run.cluster.name}_"
     found = {}
-    for member in run.all("SecretIamMember"):
-        name = member["secretId"].rpartition("/")[2].removeprefix(prefix)
-        own = found.setdefault(run.reader(member["member"]), {})
-        own.setdefault(member["role"].rpartition("/")[2], set()).add(name)
+    for binding in run.all("SecretIamBinding"):
+        name = binding["secretId"].rpartition("/")[2].removeprefix(prefix)
+        for member in binding["members"]:
+            own = found.setdefault(run.reader(member), {})
+            own.setdefault(binding["role"].rpartition("/")[2], set()).add(name)
     return found
 
 
-def kinds(names):
-    return sorted("payload" if name.startswith("payload-") else name for name in names)
-
-
-def test_each_reader_reads_its_payload_and_its_bundle_and_nobody_else_s(run):
+def test_each_reader_reads_its_bundle_and_nobody_else_s(run):
     found = rights(run)
     hosts = {host.name for host in run.plan.hosts()}
-    assert set(found) == {*hosts, "api-servers", "workers"}
-    for host in hosts:
-        assert kinds(found[host]["secretmanager.secretAccessor"]) == ["payload", f"secrets-{host}"]
-    payloads = [name for own in found.values() for name in own["secretmanager.secretAccessor"] if "payload" in name]
-    assert len(payloads) == len(set(payloads))
-    assert kinds(found["api-servers"]["secretmanager.secretAccessor"]) == ["payload", "secrets-api-servers"]
+    assert set(found) == {*hosts, "api-servers", *of_workers(run.cluster)}
+    for reader in (*hosts, "api-servers"):
+        assert found[reader]["secretmanager.secretAccessor"] == {f"secrets-{reader}"}
 
 
 def test_workers_read_the_join_token_which_only_api_servers_write(run):
     found = rights(run)
-    assert "join-token" in found["workers"]["secretmanager.secretAccessor"]
-    (role,) = run.all("IAMCustomRole")
-    assert role["permissions"] == ["secretmanager.versions.add", "secretmanager.versions.destroy"]
-    written = {reader: own[role["roleId"]] for reader, own in found.items() if role["roleId"] in own}
-    assert written == {"api-servers": {"join-token"}}
+    for worker in of_workers(run.cluster):
+        assert found[worker] == {"secretmanager.secretAccessor": {"secrets-workers", "join-token"}}
+    writing = "secretmanager.secretVersionManager"
+    assert {reader: own[writing] for reader, own in found.items() if writing in own} == {"api-servers": {"join-token"}}
     # The program destroys versions that it replaces, so the engine knows of none.
     assert not [each for each in run.all("SecretVersion") if each["secret"].endswith("join-token")]
 
 
-def test_no_right_is_given_on_the_whole_project(run):
+def test_the_store_holds_bundles_and_the_join_token_alone(run):
+    names = {each["secretId"].removeprefix(f"menagerie_{run.cluster.name}_") for each in run.all("Secret")}
+    readers = {*(host.name for host in run.plan.hosts()), "api-servers", "workers"}
+    assert names == {"join-token", *(f"secrets-{reader}" for reader in readers)}
+
+
+def test_no_right_is_given_on_the_whole_project_but_that_to_make_volumes(run):
     given = {
         record.type.rpartition(":")[2]
         for record in run.records
-        if "IAMMember" in record.type or "IamMember" in record.type
+        if re.search("I[aA][mM](Member|Binding|Policy)", record.type)
     }
-    assert given == {"SecretIamMember", "CryptoKeyIAMMember", "BucketIAMMember"}
-    assert not [member for kind in given for member in run.all(kind) if "allUsers" in member["member"]]
+    assert given == {"SecretIamBinding", "CryptoKeyIAMBinding", "BucketIAMMember", "IAMMember"}
+    members = [str(each.get("member") or each["members"]) for kind in given for each in run.all(kind)]
+    assert not [text for text in members if "allUsers" in text or "allAuthenticatedUsers" in text]
+
+
+def test_one_pool_s_machines_make_volumes_of_pods_and_attach_them_to_machines_of_pools(run):
+    (member,), (role,) = run.all("IAMMember"), run.all("IAMCustomRole")
+    assert (run.reader(member["member"]), member["role"].rpartition("/")[2]) == ("controllers", role["roleId"])
+    assert role["permissions"] == list(volumes.permissions(run.cluster))
+    assert not [each for each in role["permissions"] if each.endswith(("IamPolicy", "actAs", "setMetadata"))]
+    expression = member["condition"]["expression"]
+    assert 'resource.name.extract("/disks/{name}").startsWith("pvc-")' in expression
+    named = set(re.findall(r'"/instances/{name}"\).startsWith\("([^"]+)-"', expression))
+    assert named == {group["baseInstanceName"] for group in run.all("InstanceGroupManager")}
+    pools = {each["labels"]["pool"]: each for each in run.all("RegionInstanceTemplate") if "pool" in each["labels"]}
+    making = {name for name, each in pools.items() if run.reader(each["serviceAccount"]["email"]) == "controllers"}
+    assert making == {controllers_pool(run.cluster.spec)}
+
+
+def test_file_systems_come_with_rights_of_their_own_and_with_the_key(langur, gibbon):
+    """langur asks for them."""
+    of_files = {each for each in volumes.permissions(langur.cluster) if each.startswith("file.")}
+    assert {"file.instances.create", "file.instances.delete"} <= of_files
+    assert not [each for each in volumes.permissions(gibbon.cluster) if each.startswith("file.")]
+    (binding,) = langur.all("CryptoKeyIAMBinding")
+    assert [member for member in binding["members"] if "@cloud-filer.iam" in member]
+    inside = volumes.file_range(langur.cluster)
+    assert not [each for each in langur.all("Subnetwork") if inside.overlaps(IPv4Network(each["ipCidrRange"]))]
+    (address,) = langur.all("GlobalAddress")
+    assert IPv4Address(address["address"]) not in inside
+    assert inside.subnet_of(langur.cluster.spec.network.nodes)
+
+
+def test_api_servers_are_given_classes_with_the_cluster_s_key(run):
+    values = {each["secret"].rpartition("_")[2]: each["secretData"] for each in run.all("SecretVersion")}
+    text = json.loads(values["secrets-api-servers"])["storage-classes.json"]
+    (key,) = (record.id for record in run.records if record.type.endswith(":CryptoKey"))
+    assert key in text
+    assert [name for name, value in values.items() if "storage-classes.json" in json.loads(value)] == [
+        "secrets-api-servers"
+    ]
 
 
 def test_only_google_s_own_services_use_the_key(run):
-    members = {each["member"].rpartition("@")[2] for each in run.all("CryptoKeyIAMMember")}
-    assert members == {
+    (binding,) = run.all("CryptoKeyIAMBinding")
+    assert {member.rpartition("@")[2] for member in binding["members"]} == {
         "compute-system.iam.gserviceaccount.com",
         "gs-project-accounts.iam.gserviceaccount.com",
         "gcp-sa-secretmanager.iam.gserviceaccount.com",
+        *(["cloud-filer.iam.gserviceaccount.com"] if run.cluster.spec.storage.file else []),
     }
-    assert {each["role"] for each in run.all("CryptoKeyIAMMember")} == {"roles/cloudkms.cryptoKeyEncrypterDecrypter"}
+    assert binding["role"] == "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 
 
 def test_bundles_hold_what_a_reader_needs_as_one_object(gibbon):

@@ -1,0 +1,49 @@
+"""Stands in for `pulumi-language-python-exec`: runs one program under an engine, and says what it refuses."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import runpy
+import sys
+
+import pulumi
+import pulumi.runtime
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    for name in ("monitor", "engine", "project", "root_directory", "stack", "pwd", "dry_run", "organization"):
+        parser.add_argument(f"--{name}")
+    parser.add_argument("--parallel", type=int)
+    parser.add_argument("program")
+    given = parser.parse_args()
+    runtime = pulumi.runtime
+    runtime.set_all_config(runtime.get_config_env(), runtime.get_config_secret_keys_env())
+    runtime.configure(
+        runtime.Settings(
+            monitor=given.monitor,
+            engine=given.engine,
+            project=given.project,
+            stack=given.stack,
+            parallel=given.parallel,
+            dry_run=given.dry_run == "true",
+            organization=given.organization,
+            root_directory=given.root_directory,
+        )
+    )
+    os.chdir(given.pwd)
+    sys.argv = [given.program]
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_until_complete(runtime.run_in_stack(lambda: runpy.run_path(given.program, run_name="__main__")))
+    except pulumi.RunError as error:
+        pulumi.log.error(str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
