@@ -81,8 +81,10 @@ def cluster_configuration(cluster: Cluster, plan: AddressPlan) -> dict[str, Any]
 
 def _names(cluster: Cluster, plan: AddressPlan) -> list[str]:
     issuer_host = service_account_issuer(cluster).removeprefix("https://")
+    public = cluster.spec.control_plane.public
     return [
         plan.endpoint,
+        *([public.name] if public else ()),
         *(str(address) for address in plan.balancers if str(address) != plan.endpoint),
         str(plan.service_ip),
         "127.0.0.1",

@@ -9,9 +9,9 @@ import json
 
 from cluster import versions
 from cluster.spec import Cluster
-from control_plane import dns
+from control_plane import csi, dns
 from control_plane.flags import KONNECTIVITY_AUDIENCE, KONNECTIVITY_USER
-from control_plane.objects import Object, cluster_role, cluster_role_binding, group, role, role_binding, user
+from control_plane.objects import Object, applied, cluster_role, cluster_role_binding, group, role, role_binding, user
 from control_plane.ports import KONNECTIVITY_HEALTH_PORT, KONNECTIVITY_PORT
 from network.addresses import AddressPlan
 
@@ -28,10 +28,7 @@ def render(cluster: Cluster, plan: AddressPlan) -> str:
 
     What people put into a ConfigMap (a Corefile with their own zones) is theirs and stays.
     """
-    listed = [
-        {"path": path(thing), "force": thing["kind"] != "ConfigMap", "object": thing}
-        for thing in objects(cluster, plan)
-    ]
+    listed = [applied(thing, yields=thing["kind"] == "ConfigMap") for thing in objects(cluster, plan)]
     return json.dumps(listed, separators=(",", ":"), sort_keys=True) + "\n"
 
 
@@ -51,17 +48,8 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
         },
         konnectivity_agent(plan),
         *dns.objects(cluster, plan),
+        *csi.objects(cluster),
     )
-
-
-def path(thing: Object) -> str:
-    """The object's path in the API."""
-    version = thing["apiVersion"]
-    root = f"/api/{version}" if version == "v1" else f"/apis/{version}"
-    namespace = thing["metadata"].get("namespace")
-    plural = f"{thing['kind'].lower()}s"
-    place = f"/namespaces/{namespace}" if namespace else ""
-    return f"{root}{place}/{plural}/{thing['metadata']['name']}"
 
 
 def _flannel() -> tuple[Object, ...]:

@@ -8,6 +8,21 @@ Object = dict[str, Any]
 _RBAC = "rbac.authorization.k8s.io"
 
 
+def applied(thing: Object, *, yields: bool = False) -> Object:
+    """How `menagerie_host.bootstrap` is told of an object. yields: fields that somebody else changed stay so."""
+    return {"path": path(thing), "force": not yields, "object": thing}
+
+
+def path(thing: Object) -> str:
+    """The object's path in the API."""
+    version, kind = thing["apiVersion"], thing["kind"].lower()
+    root = f"/api/{version}" if version == "v1" else f"/apis/{version}"
+    namespace = thing["metadata"].get("namespace")
+    plural = f"{kind.removesuffix('y')}ies" if kind.endswith("y") else f"{kind}{'es' if kind.endswith('s') else 's'}"
+    place = f"/namespaces/{namespace}" if namespace else ""
+    return f"{root}{place}/{plural}/{thing['metadata']['name']}"
+
+
 def group(name: str) -> Object:
     """The subject of a binding: a group."""
     return {"kind": "Group", "name": name, "apiGroup": _RBAC}
@@ -34,18 +49,18 @@ def cluster_role_binding(name: str, role: str, subject: Object) -> Object:
     }
 
 
-def role(name: str, rules: list[Object]) -> Object:
-    """A Role in kube-system."""
-    metadata = {"name": name, "namespace": "kube-system"}
+def role(name: str, rules: list[Object], namespace: str = "kube-system") -> Object:
+    """A Role of one namespace."""
+    metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": f"{_RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": rules}
 
 
-def role_binding(name: str, role: str, subject: Object) -> Object:
-    """A Role of kube-system given to one subject."""
+def role_binding(name: str, role: str, subject: Object, namespace: str = "kube-system") -> Object:
+    """A Role given to one subject in its namespace."""
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "RoleBinding",
-        "metadata": {"name": name, "namespace": "kube-system"},
+        "metadata": {"name": name, "namespace": namespace},
         "roleRef": {"apiGroup": _RBAC, "kind": "Role", "name": role},
         "subjects": [subject],
     }

@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 from cluster.artefacts import ArtefactSource, catalogue
-from cluster.files import Download, HostConfig, HostFile, SecretRef
+from cluster.files import STORAGE_CLASSES, Download, HostConfig, HostFile, SecretRef
 from cluster.spec import Cluster
+from cluster.storage import controllers_pool
 from control_plane import flags, kubeadm, manifests, paths, units
 from etcd.apiserver import probe_path
 from network.addresses import ROLES, AddressPlan, node_ranges
@@ -27,7 +28,7 @@ def host_config(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> 
         source.checksum(known[program])
     return HostConfig(
         files=(*units.files(cluster, plan), *_configuration(cluster, plan), *_programs()),
-        secrets=secrets(),
+        secrets=secrets(cluster),
         downloads=tuple(Download(known[program], path=f"{paths.BIN}/{program}") for program in PROGRAMS),
         users=units.ACCOUNTS,
         start=tuple(unit.name for unit in units.units(cluster, plan)),
@@ -35,7 +36,7 @@ def host_config(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> 
     )
 
 
-def secrets() -> tuple[SecretRef, ...]:
+def secrets(cluster: Cluster) -> tuple[SecretRef, ...]:
     """Secrets of an API-server host. Certificates are 0644 and keys 0600 (CIS 1.1.20, 1.1.21)."""
     pki = paths.PKI
     certificates = {
@@ -56,6 +57,11 @@ def secrets() -> tuple[SecretRef, ...]:
         # kube-apiserver takes one file of authorities for all of its etcds.
         *(SecretRef(f"etcd-{role}-ca.crt", paths.ETCD_CA, 0o644) for role in ROLES),
         SecretRef("encryption-config.yaml", f"{paths.KUBERNETES}/encryption-config.yaml", 0o600),
+        *(
+            (SecretRef(STORAGE_CLASSES, f"{paths.CONFIG}/{STORAGE_CLASSES}", 0o600),)
+            if controllers_pool(cluster.spec)
+            else ()
+        ),
     )
 
 

@@ -19,6 +19,8 @@ from .api import Api, ApiError
 from .phases import RUN, SETTINGS, kubeadm
 
 MANIFESTS = Path("/etc/kubernetes/menagerie/manifests.json")
+# Facts of the stack are in these: they come with the secrets, and only where there are any.
+STORAGE_CLASSES = Path("/etc/kubernetes/menagerie/storage-classes.json")
 SCRATCH = Path("/run/cluster-bootstrap")
 PHASES = (["upload-config", "all"], ["bootstrap-token"], ["addon", "kube-proxy"])
 TRIES, PAUSE_S = 5, 2.0
@@ -43,9 +45,23 @@ def apply(api: Api, item: dict[str, Any]) -> None:
     try:
         api.apply(item["path"], item["object"], "menagerie", force=item["force"])
     except ApiError as error:
-        if error.status != HTTPStatus.CONFLICT or item["force"]:
+        if error.status == HTTPStatus.UNPROCESSABLE_ENTITY and item["object"]["kind"] == "StorageClass":
+            replace(api, item)
+        elif error.status != HTTPStatus.CONFLICT or item["force"]:
             raise
-        print(f"left as somebody changed it: {error}", flush=True)
+        else:
+            print(f"left as somebody changed it: {error}", flush=True)
+
+
+def replace(api: Api, item: dict[str, Any]) -> None:
+    """A class can't change what it makes volumes of; those that it made do not need it. Another host may be at it too."""
+    try:
+        api.call("DELETE", item["path"])
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+    api.apply(item["path"], item["object"], "menagerie", force=True)
+    print(f"{item['path']}: made anew, with other parameters", flush=True)
 
 
 def main() -> None:
@@ -58,8 +74,9 @@ def main() -> None:
     try:
         api = Api(kubeconfig)
         api.wait_until_ready(json.loads(SETTINGS.read_text())["ready_path"], 120)
-        for item in json.loads(MANIFESTS.read_text()):
-            apply(api, item)
+        for path in (MANIFESTS, STORAGE_CLASSES):
+            for item in json.loads(path.read_text()) if path.exists() else ():
+                apply(api, item)
         for words in PHASES:
             phase(words, kubeconfig)
             print(" ".join(words) + ": done", flush=True)

@@ -122,6 +122,14 @@ def test_the_api_certificate_covers_the_endpoint_the_first_service_address_and_t
     assert {"10.77.0.10", "10.48.0.1", "127.0.0.1", "kubernetes.default.svc.jaguar.example"} <= set(names)
 
 
+def test_the_api_certificate_covers_a_public_endpoint(build):
+    public = {"name": "api.example.org", "operators": ["198.51.100.0/24"]}
+    assert (
+        "api.example.org"
+        in documents(build({"control_plane": {"public": public}}))["ClusterConfiguration"]["apiServer"]["certSANs"]
+    )
+
+
 def test_pods_find_the_api_behind_the_load_balancer(lab, config):
     """Workers may have no route to the API servers' own addresses."""
     assert flags.api_server(lab, plan(lab))["advertise-address"] == f"${{{flags.ADVERTISED}}}"

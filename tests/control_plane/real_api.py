@@ -1,0 +1,97 @@
+"""A real kube-apiserver over a real etcd, both from the cache of programs, on this machine's loopback."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+import subprocess
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+TOKEN = "a-token-of-this-test"
+PATIENCE_S = 60
+
+
+class RealApi:
+    """What `control_plane.host.api.Api` can do, to an API that knows one token, which may do everything."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        # The server made its certificate itself, a second ago, for this test.
+        self._tls = ssl.create_default_context()
+        self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
+
+    def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, Any]:
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self._tls)
+        try:
+            data = None if body is None else json.dumps(body).encode()
+            connection.request(method, path, data, {"Authorization": f"Bearer {TOKEN}", "Content-Type": kind})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read() or b"null")
+        finally:
+            connection.close()
+
+    def apply(self, item: dict[str, Any], *, dry_run: bool = False) -> tuple[int, str]:
+        """As cluster-bootstrap does, and stricter: (HTTP status, what the server says)."""
+        query = {"fieldManager": "menagerie", "force": str(item["force"]).lower(), "fieldValidation": "Strict"}
+        query |= {"dryRun": "All"} if dry_run else {}
+        path = f"{item['path']}?{urllib.parse.urlencode(query)}"
+        status, answer = self.call("PATCH", path, item["object"], "application/apply-patch+yaml")
+        return status, answer.get("message", "")
+
+
+@contextmanager
+def running(program: Callable[[str], Path], folder: Path) -> Iterator[RealApi]:
+    """The API, ready. program: name -> path."""
+    client, peer, port = _free(3)
+    # Reserved ports are given up here, so that the programs get them.
+    etcd = [
+        program("etcd"), "--data-dir", folder / "etcd", "--listen-client-urls", f"http://127.0.0.1:{client}",
+        "--advertise-client-urls", f"http://127.0.0.1:{client}", "--listen-peer-urls", f"http://127.0.0.1:{peer}",
+        "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}", "--unsafe-no-fsync",
+        "--initial-cluster", f"default=http://127.0.0.1:{peer}",
+    ]  # fmt: skip
+    (folder / "tokens.csv").write_text(f"{TOKEN},tester,1,system:masters\n")
+    key = folder / "sa.key"
+    subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key], check=True)
+    apiserver = [
+        program("kube-apiserver"), "--etcd-servers", f"http://127.0.0.1:{client}", "--bind-address", "127.0.0.1",
+        "--secure-port", str(port), "--cert-dir", folder / "certificates", "--token-auth-file", folder / "tokens.csv",
+        "--service-cluster-ip-range", "10.79.4.0/24", "--service-account-issuer", "https://test.invalid",
+        "--service-account-key-file", key, "--service-account-signing-key-file", key,
+        "--authorization-mode", "RBAC", "--allow-privileged", "--disable-admission-plugins", "ServiceAccount",
+    ]  # fmt: skip
+    with ExitStack() as ends:
+        for name, command in (("etcd", etcd), ("kube-apiserver", apiserver)):
+            log = ends.enter_context((folder / f"{name}.log").open("wb"))
+            process = ends.enter_context(subprocess.Popen(command, stdout=log, stderr=log))
+            ends.callback(process.kill)
+        api = RealApi(port)
+        _wait(api, folder / "kube-apiserver.log")
+        yield api
+
+
+def _wait(api: RealApi, log: Path) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            # RBAC's own roles come a moment after the rest.
+            if api.call("GET", "/api/v1/namespaces/kube-system")[0] == http.HTTPStatus.OK:
+                return
+        except OSError:
+            pass
+        if time.monotonic() > deadline:
+            raise TimeoutError(log.read_text()[-2000:])
+        time.sleep(0.2)
+
+
+def _free(count: int) -> list[int]:
+    with ExitStack() as sockets:
+        found = [sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in found]

@@ -1,0 +1,99 @@
+"""What is applied for volumes, given to a real API server: it alone knows every field."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.spec import Cloud
+from control_plane.csi.drivers import BLOCK, FILE
+from control_plane.csi.rights import NAMESPACE
+from control_plane.host.api import ApiError
+from control_plane.host.bootstrap import apply
+from tests.control_plane.csi_support import CLOUDS, applied
+from tests.control_plane.real_api import RealApi, running
+
+CLASS = "/apis/storage.k8s.io/v1/storageclasses/block"
+
+
+@pytest.fixture(scope="module")
+def api(program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
+    with running(program, tmp_path_factory.mktemp("api")) as ready:
+        yield ready
+
+
+class _Client:
+    """`control_plane.host.api.Api` over the real API of the test."""
+
+    def __init__(self, api: RealApi) -> None:
+        self._api = api
+
+    def call(self, method: str, path: str) -> Any:
+        status, answer = self._api.call(method, path)
+        if status >= 400:
+            raise ApiError(status, answer["message"])
+        return answer
+
+    def apply(self, path: str, thing: dict[str, Any], manager: str, force: bool) -> None:
+        status, said = self._api.apply({"path": path, "object": thing, "force": force})
+        if status >= 400:
+            raise ApiError(status, said)
+
+
+def test_every_object_of_every_cloud_is_taken_without_an_unknown_field(api: RealApi) -> None:
+    """Twice: a second boot finds what the first one made. A real cluster has one cloud's classes only."""
+    client = _Client(api)
+    for cloud in (*CLOUDS, *CLOUDS):
+        for item in applied(cloud):
+            apply(client, item)  # type: ignore[arg-type]
+
+
+def test_a_field_that_is_misspelt_is_noticed(api: RealApi) -> None:
+    item = next(item for item in applied(Cloud.AWS) if item["object"]["kind"] == "CSIDriver")
+    item["object"]["spec"]["fsGroupPolicies"] = "File"
+    assert api.apply(item, dry_run=True)[0] >= 400
+
+
+def test_a_class_with_another_kind_of_disk_is_made_anew(api: RealApi, capsys: pytest.CaptureFixture[str]) -> None:
+    """The API takes no change of a class's parameters."""
+    kinds = []
+    for kind in ("gp3", "io2"):
+        (item,) = (item for item in applied(Cloud.AWS, {"block_disk": kind, "file": True}) if item["path"] == CLASS)
+        apply(_Client(api), item)  # type: ignore[arg-type]
+        kinds.append(api.call("GET", CLASS)[1]["parameters"]["type"])
+    assert kinds == ["gp3", "io2"]
+    assert f"{CLASS}: made anew" in capsys.readouterr().out
+
+
+def may(api: RealApi, who: str, verb: str, resource: str, group: str = "", namespace: str = "") -> bool:
+    """What RBAC itself says of a ServiceAccount of the drivers."""
+    asked = {"verb": verb, "resource": resource, "group": group, "namespace": namespace}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": f"system:serviceaccount:{NAMESPACE}:{who}", "resourceAttributes": asked},
+    }
+    _, answer = api.call("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+    return bool(answer["status"]["allowed"])
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_rbac_lets_drivers_do_their_work_and_no_more(api: RealApi, cloud: Cloud) -> None:
+    for item in applied(cloud):
+        apply(_Client(api), item)  # type: ignore[arg-type]
+    block, file = BLOCK[cloud].short, FILE[cloud].short
+    leases = ("leases", "coordination.k8s.io")
+    for who in (f"{block}-controller", f"{file}-controller"):
+        assert may(api, who, "create", "persistentvolumes")
+        assert may(api, who, "update", *leases, NAMESPACE)
+        assert not may(api, who, "update", *leases, "kube-system")
+    assert may(api, f"{block}-controller", "patch", "volumeattachments", "storage.k8s.io")
+    assert not may(api, f"{file}-controller", "patch", "volumeattachments", "storage.k8s.io")
+    for who in (f"{kind}-{part}" for kind in (block, file) for part in ("controller", "node")):
+        assert may(api, who, "get", "nodes")
+        for verb, resource in (("get", "secrets"), ("list", "pods"), ("patch", "nodes"), ("create", "pods")):
+            assert not may(api, who, verb, resource, "", NAMESPACE), (who, verb, resource)
+    assert not may(api, f"{block}-node", "create", "persistentvolumes")

@@ -1,0 +1,44 @@
+"""Whether what API servers are given still fits into the store of every cloud."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from cluster.artefacts import ArtefactSource, catalogue
+from cluster.spec import Cloud
+from control_plane import host_config
+from network.addresses import plan
+from tests.control_plane.csi_support import CLOUDS, cluster
+from userdata import Payload
+
+SHORTEST_BYTES = 25_000
+"""What Azure's Key Vault takes of a value ("About Azure Key Vault secrets"), the least of the clouds' stores. Azure's hosts
+have their payload in 64 KiB of custom data meanwhile, and the other stores take as much: this line is drawn on purpose."""
+RESERVE_BYTES = 500
+_MIRROR = "https://mirror.a-cluster-with-a-long-name.research.example.org/pub/kubernetes"
+SOURCE = ArtefactSource(
+    _MIRROR, {each.source: hashlib.sha256(each.source.encode()).hexdigest() for each in catalogue().values()}
+)
+"""Checksums as they are: nothing packs them."""
+
+
+@pytest.mark.parametrize("cloud", CLOUDS)
+def test_the_largest_cluster_with_everything_on_leaves_room(cloud: Cloud) -> None:
+    small = cluster(cloud).spec
+    made = cluster(
+        cloud,
+        name="a-cluster-with-a-rather-long-name",
+        control_plane={
+            **small.control_plane.model_dump(mode="json", exclude_none=True),
+            "api_servers": 9,
+            "operators": [f"198.51.100.{number}/32" for number in range(64)],
+        },
+        sites={
+            f"onprem-{n}": {"racks": {f"r{n}-{rack}": f"10.{n}.{rack}.0/24" for rack in range(128)}} for n in (96, 97)
+        },
+        artefacts={"mirror": _MIRROR, "registry": "registry.research.example.org:5000"},
+    )
+    packed = Payload.of(host_config(made, plan(made), SOURCE), SOURCE).packed()
+    assert len(packed) < SHORTEST_BYTES - RESERVE_BYTES
