@@ -54,7 +54,8 @@ def spec_or_none() -> LabSpec | None:
     content = state.read(_file())
     if content is None:
         return None
-    return LabSpec(**content | {"endpoint_ports": tuple(content["endpoint_ports"])})
+    lists = {name: tuple(content[name]) for name in ("endpoint_ports", "between_workers")}
+    return LabSpec(**content | lists)
 
 
 def delete() -> None:

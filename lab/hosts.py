@@ -1,6 +1,7 @@
 """Hosts: Debian with systemd, each in a network namespace and control group of its own.
 
-Cloud hosts are configured by their user data alone and let nobody in. On-prem hosts answer SSH.
+Cloud hosts, workers in the region among them, are configured by their user data alone and let nobody in. On-prem hosts
+answer SSH.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ _ENVIRONMENT = {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network"} | nspawn.ENVIRONME
 class HostSpec:
     """A host to make.
 
-    segment: "cloud" or ``rack/<name>``. volumes: mount path -> volume name.
+    segment: "cloud", "workers" or ``rack/<name>``. volumes: mount path -> volume name.
     host_key: OpenSSH private key that an on-prem host shows; authorized_keys: lines of root's.
     memory_bytes: limit of the whole host.
     """
 
     name: str
-    kind: Literal["cloud", "onprem"]
+    kind: Literal["cloud", "worker", "onprem"]
     segment: str
     address: str
     user_data: str = ""
@@ -82,10 +83,10 @@ def _start(spec: HostSpec, lab: LabSpec) -> None:
     mounts.overlay(Path(lab.image), home / "upper", home / "work", root)
     gateway = plan.segments(lab)[spec.segment].gateway
     seed.write(root, seed.Identity(spec.name, spec.address, str(gateway or "")))
-    if spec.kind == "cloud":
-        seed.write_cloud(root, spec.name, spec.user_data)
-    else:
+    if spec.kind == "onprem":
         seed.write_onprem(root, spec.authorized_keys, spec.host_key)
+    else:
+        seed.write_cloud(root, spec.name, spec.user_data)
     networks.plug_in(spec.name, _cables(spec, lab), lab)
     console(spec.name).unlink(missing_ok=True)
     processes.start(
@@ -190,9 +191,10 @@ def _cables(spec: HostSpec, lab: LabSpec) -> tuple[Cable, ...]:
     if spec.kind == "onprem":
         return (Cable(spec.segment, spec.address, ("default",)),)
     own = plan.store_address(lab.nodes, spec.address)
+    reached = "default" if spec.kind == "worker" else str(plan.SERVICES_RANGE)
     return (
-        Cable(spec.segment, spec.address, (str(plan.SERVICES_RANGE),)),
-        Cable(plan.STORE, str(own), guarded=True),
+        Cable(spec.segment, spec.address, (reached,)),
+        Cable(plan.STORE, str(own), (str(plan.STORE_ADDRESS),), guarded=True),
     )
 
 
@@ -211,7 +213,7 @@ def _nspawn(spec: HostSpec, root: Path) -> list[str]:
         "--capability=all",
         "--system-call-filter=@keyring bpf",
         # The kubelet reads the kernel's messages to see what ran out of memory.
-        *(["--bind=/dev/kmsg"] if spec.kind == "onprem" else []),
+        *([] if spec.kind == "cloud" else ["--bind=/dev/kmsg"]),
         *(f"--bind={folder}:{mount}" for mount, folder in sorted(binds.items())),
     ]
 

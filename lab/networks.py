@@ -12,7 +12,6 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from lab import plan, rules, shell, state
-from lab.errors import LabError
 from lab.plan import LabSpec, Segment
 
 _PREFIX = "mgr-"
@@ -23,15 +22,16 @@ _RUN = Path("/run/netns")
 class Cable:
     """One network interface of a host.
 
-    segment: name of a `Segment`. address: the host's, in the segment's range.
-    routes: destination ("default" or a range) to go through the segment's gateway.
-    guarded: the host may send under this address only.
+    segment: name of a `Segment`. address: the host's, in the segment's range. further: addresses beside it.
+    routes: destination ("default" or a range) to go through the segment's gateway, or that is on the segment where it
+    has none. guarded: the host may send under this address only.
     """
 
     segment: str
     address: str
     routes: tuple[str, ...] = ()
     guarded: bool = False
+    further: tuple[str, ...] = ()
 
 
 def netns(name: str) -> str:
@@ -164,13 +164,13 @@ def _plug(host: str, name: str, cable: Cable, segment: Segment) -> None:
         ],
         router,
     )
-    if cable.routes and segment.gateway is None:
-        raise LabError(f"the {segment.name} network has no gateway to route through")
+    through = f"via {segment.gateway} " if segment.gateway else ""
     shell.batch(
         [
             f"addr add {cable.address}/{prefix} dev {name}",
+            *(f"addr add {address}/32 dev {name}" for address in cable.further),
             f"link set {name} up",
-            *(f"route add {destination} via {segment.gateway} dev {name}" for destination in cable.routes),
+            *(f"route add {destination} {through}dev {name}" for destination in cable.routes),
         ],
         inside,
     )

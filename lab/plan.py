@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 
 CLOUD = "cloud"
+WORKERS = "workers"
 STORE = "store"
 SERVICES = "services"
 
@@ -17,7 +18,10 @@ STORE_RANGE = IPv4Network("10.79.2.0/24")
 UPLINK_RANGE = IPv4Network("10.79.3.0/30")
 
 SERVICES_ADDRESS = SERVICES_RANGE[10]
-STORE_ADDRESS = STORE_RANGE[2]
+STORE_ADDRESS = IPv4Address("169.254.169.254")
+"""That of a cloud's metadata service: there too, who asks is known by where they ask from, and a pod must not ask."""
+STORE_OWN_ADDRESS = STORE_RANGE[2]
+"""From which the store answers its neighbours."""
 MIRROR_PORT = 80
 REGISTRY_PORT = 5000
 STATUS_PORT = 8404
@@ -32,7 +36,9 @@ class LabSpec:
     """The networks of a lab and what its services serve.
 
     nodes: range of the cloud side. racks: name -> range, one layer-2 network each.
-    endpoint: address of the load balancer, inside nodes. endpoint_ports: what racks may reach of it.
+    endpoint: address of the load balancer, inside nodes. endpoint_ports: what workers may reach of it.
+    workers: the upper half of nodes, where workers in the region are; "" for a lab that has none.
+    between_workers: what workers in the region and racks may open to each other: "udp dport 8472".
     image: root file system of the hosts. mirror: folder that is served as <host>/<path>.
     crane: the program that serves the image registry. images: folder with the blobs of its images.
     rack_mtu: bytes.
@@ -48,6 +54,8 @@ class LabSpec:
     crane: str
     images: str
     rack_mtu: int = 1500
+    workers: str = ""
+    between_workers: tuple[str, ...] = ()
 
     def ranges(self) -> dict[str, IPv4Network]:
         """Every range that the lab occupies, by a name for people."""
@@ -74,13 +82,16 @@ class Segment:
 
 
 def segments(spec: LabSpec) -> dict[str, Segment]:
-    """All layer-2 networks by name: cloud, store, services and ``rack/<name>``."""
+    """All layer-2 networks by name: cloud, workers, store, services and ``rack/<name>``."""
     nodes = IPv4Network(spec.nodes)
     found = [
-        Segment(CLOUD, nodes, nodes[1]),
+        Segment(CLOUD, next(nodes.subnets()) if spec.workers else nodes, nodes[1]),
         Segment(STORE, STORE_RANGE, None),
         Segment(SERVICES, SERVICES_RANGE, SERVICES_RANGE[1]),
     ]
+    if spec.workers:
+        workers = IPv4Network(spec.workers)
+        found.append(Segment(WORKERS, workers, workers[1]))
     for name, text in spec.racks.items():
         network = IPv4Network(text)
         found.append(Segment(rack(name), network, network[1], spec.rack_mtu))
@@ -98,7 +109,7 @@ def store_address(nodes: str, address: str) -> IPv4Address:
     Raises ValueError where the host's number does not fit.
     """
     number = int(IPv4Address(address)) - int(IPv4Network(nodes).network_address)
-    if not 0 < number < STORE_RANGE.num_addresses - 1 or STORE_RANGE[number] == STORE_ADDRESS:
+    if not 0 < number < STORE_RANGE.num_addresses - 1 or STORE_RANGE[number] == STORE_OWN_ADDRESS:
         raise ValueError(f"{address} has no counterpart on the lab's store network; use {nodes}'s first 254 from .3 on")
     return STORE_RANGE[number]
 

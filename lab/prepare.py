@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.spec import Cluster
+from cluster.subnets import worker_ranges
 from lab import artefacts, disk, images, rootfs, state
 from lab.artefacts import MirrorTree
 from lab.images import ImageStore
@@ -57,15 +58,21 @@ def _link(program: Path, place: Path) -> None:
             fresh.symlink_to(program)
 
 
-def lab_spec(cluster: Cluster, prepared: Prepared | None = None, endpoint_ports: tuple[int, ...] = ()) -> LabSpec:
+def lab_spec(
+    cluster: Cluster,
+    prepared: Prepared | None = None,
+    endpoint_ports: tuple[int, ...] = (),
+    between_workers: tuple[str, ...] = (),
+) -> LabSpec:
     """The lab that holds `cluster`: its ranges, the racks of its sites, its load balancer's address.
 
-    endpoint_ports: what racks may reach of the load balancer. Without `prepared` the paths are empty, and
-    without ports racks reach nothing: enough for preflight, which looks at the ranges.
+    endpoint_ports: what workers may reach of the load balancer. between_workers: as `LabSpec` has it. Without `prepared`
+    the paths are empty, and without ports workers reach nothing: enough for preflight, which looks at the ranges.
     """
+    spec = cluster.spec
     plan = addresses.plan(cluster)
-    racks = {name: str(network) for site in cluster.spec.sites.values() for name, network in site.racks.items()}
-    mtus = [site.link_mtu for site in cluster.spec.sites.values()]
+    racks = {name: str(network) for site in spec.sites.values() for name, network in site.racks.items()}
+    mtus = [site.link_mtu for site in spec.sites.values()]
     return LabSpec(
         cluster=cluster.name,
         nodes=str(plan.nodes),
@@ -77,4 +84,6 @@ def lab_spec(cluster: Cluster, prepared: Prepared | None = None, endpoint_ports:
         crane=str(prepared.crane) if prepared else "",
         images=str(prepared.images.blobs) if prepared else "",
         rack_mtu=max(mtus, default=1500),
+        workers=str(worker_ranges(spec)[0]) if spec.cloud_workers else "",
+        between_workers=between_workers,
     )

@@ -14,13 +14,16 @@ def router(spec: LabSpec) -> str:
     """Who may open connections to whom, through the router."""
     segments = plan.segments(spec)
     racks = [segments[plan.rack(name)].bridge for name in sorted(spec.racks)]
+    workers = segments[plan.WORKERS].bridge if spec.workers else ""
     return texts.render(
         "router.nft.j2",
         uplink=UPLINK,
         cloud=segments[plan.CLOUD].bridge,
         services=segments[plan.SERVICES].bridge,
         racks=racks,
-        nodes=spec.nodes,
+        workers=workers,
+        between_workers=list(spec.between_workers),
+        control_plane=segments[plan.CLOUD].network,
         endpoint=spec.endpoint,
         endpoint_ports=list(spec.endpoint_ports),
     )

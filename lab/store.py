@@ -12,30 +12,32 @@ import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from lab import mounts, networks, plan, processes, state
 from lab.networks import Cable
 from lab.plan import LabSpec
 from lab.processes import Daemon
+from lab.store_server import written_file
 
 NAME = "store"
 
-Policy = Mapping[str, Mapping[str, str]]
-"""Host address (on the cluster's nodes network) -> name -> value."""
+Policy = Mapping[str, Mapping[str, Any]]
+"""Host address (on the cluster's nodes network) -> {"read": name -> value, "write": names}."""
 
 
 def put(policy: Policy, lab: LabSpec) -> None:
     """Give each host its own list, in place of every earlier list, and have the store serve it."""
-    by_asker = {str(plan.store_address(lab.nodes, host)): dict(values) for host, values in policy.items()}
     mounts.private_memory(_folder())
-    state.write(_policy_file(), by_asker, 0o600)
+    state.write(_policy_file(), _by_asker(policy, lab), 0o600)
     ensure(lab)
 
 
 def ensure(lab: LabSpec) -> None:
     """Have the store run; without a policy it gives nobody anything."""
     mounts.private_memory(_folder())
-    networks.ensure_plugged_in(NAME, (Cable(plan.STORE, str(plan.STORE_ADDRESS)),), lab)
+    cable = Cable(plan.STORE, str(plan.STORE_OWN_ADDRESS), further=(str(plan.STORE_ADDRESS),))
+    networks.ensure_plugged_in(NAME, (cable,), lab)
     argv = [sys.executable, "-m", "lab.store_server", str(plan.STORE_ADDRESS), "80", str(_policy_file())]
     processes.ensure(Daemon(NAME, argv, netns=networks.netns(NAME)), _answers)
 
@@ -50,15 +52,20 @@ def read(lab: LabSpec) -> str | None:
 
 def fingerprint(policy: Policy, lab: LabSpec) -> str:
     """What `read` answers once `policy` has been put."""
-    return _digest({str(plan.store_address(lab.nodes, host)): dict(values) for host, values in policy.items()})
+    return _digest(_by_asker(policy, lab))
 
 
 def delete() -> None:
-    """Forget the policy; the store runs on and gives nobody anything."""
-    _policy_file().unlink(missing_ok=True)
+    """Forget the policy and what hosts wrote; the store runs on and gives nobody anything."""
+    for file in (_policy_file(), written_file(_policy_file())):
+        file.unlink(missing_ok=True)
 
 
-def _digest(by_asker: Mapping[str, Mapping[str, str]]) -> str:
+def _by_asker(policy: Policy, lab: LabSpec) -> dict[str, dict[str, Any]]:
+    return {str(plan.store_address(lab.nodes, host)): dict(rights) for host, rights in policy.items()}
+
+
+def _digest(by_asker: Mapping[str, Mapping[str, Any]]) -> str:
     return hashlib.sha256(json.dumps(by_asker, sort_keys=True).encode()).hexdigest()
 
 

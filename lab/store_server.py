@@ -1,19 +1,25 @@
 """The server of hosts' secrets and payloads: ``python -m lab.store_server ADDRESS PORT POLICY_FILE``.
 
-``GET /v1/secrets/NAME`` answers 200 with the value, 403 when the name is not on the asker's list and
-503 when there is no policy yet, so that a host that starts early asks again. ``PUT`` of a name on the asker's list
-makes the body its value for everybody who has it, until the server ends. Standard library only.
+``GET /v1/secrets/NAME`` answers 200 with the value, 403 when the name is not among those that the asker reads and
+503 when there is no policy yet, so that a host that starts early asks again. ``PUT`` of a name that the asker writes
+makes the body its value for everybody who reads it; it is kept beside the policy. Standard library only.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote
 
 _PREFIX = "/v1/secrets/"
+
+
+def written_file(policy: Path) -> Path:
+    """What hosts wrote, beside what they may: name -> value."""
+    return policy.with_name("written.json")
 
 
 class _Server(ThreadingHTTPServer):
@@ -22,22 +28,27 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], policy: Path) -> None:
         self._policy = policy
-        self._put: dict[str, str] = {}
+        self._written = written_file(policy)
+        self._writing = threading.Lock()
         super().__init__(address, _Handler)
 
     def answer(self, asker: str, name: str, value: str | None = None) -> tuple[int, str]:
         """Status and body for one request; `value` is what is to be kept."""
         try:
-            lists = json.loads(self._policy.read_text())
+            rights = json.loads(self._policy.read_text()).get(asker, {})
         except FileNotFoundError:
             return 503, "the store has no policy yet; ask again\n"
-        own = lists.get(asker, {})
-        if name not in own:
-            return 403, f"{name} is not on the list of {asker}\n"
-        if value is not None:
-            self._put[name] = value
-            return 200, ""
-        return 200, self._put.get(name, str(own[name]))
+        right = "read" if value is None else "write"
+        if name not in rights.get(right, ()):
+            return 403, f"{asker} may not {right} {name}\n"
+        with self._writing:
+            written = json.loads(self._written.read_text()) if self._written.exists() else {}
+            if value is None:
+                return 200, written.get(name, str(rights["read"][name]))
+            fresh = self._written.with_suffix(".new")
+            fresh.write_text(json.dumps(written | {name: value}))
+            fresh.replace(self._written)
+        return 200, ""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -7,6 +7,7 @@ It is what the roles declare, in which a worker at a site differs so:
 - Tables of neighbours and flannel's backend are those of the region (`in_cloud`): always VXLAN.
 - The token comes from the store, not from the operator, and is fetched anew for each attempt to join.
 - `/etc/hosts` has the host's own name from menagerie-boot. What must be absent is, on a host that is new.
+- Pods are kept from the metadata service (`workers.metadata`); a site has none.
 - menagerie-boot starts the units, in order and at every boot, so none is enabled; nothing changes while a host lives, so
   none is restarted for newer files.
 """
@@ -14,15 +15,18 @@ It is what the roles declare, in which a worker at a site differs so:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import JOIN_TOKEN, Download, HostConfig, HostFile, SecretRef
+from cluster.pools import POOL_LABEL
 from cluster.spec import Cluster
 from control_plane.ports import API_PORT
 from network.addresses import AddressPlan
+from workers import metadata
+from workers.group_vars import Groups, group_name
 from workers.roles import FOLDER, Declaration, declarations
 from workers.variables import Variables, of_all, of_host, of_pool
 
@@ -39,18 +43,16 @@ _KERNEL = ("/etc/sysctl.d/", "/etc/modules-load.d/")
 
 
 def host_config(
-    cluster: Cluster, pool: str, plan: AddressPlan, source: ArtefactSource, variables: Mapping[str, Any] | None = None
+    cluster: Cluster, pool: str, plan: AddressPlan, source: ArtefactSource, given: Groups | None = None
 ) -> HostConfig:
     """What every worker of a pool in the region is given; nothing in it names one of them.
 
-    variables: further variables of the roles, which win over what is computed.
-    Raises KeyError where `source` has no checksum for a program.
+    given: from `workers.group_vars.given`. Raises KeyError where `source` has no checksum for a program.
     """
-    given = {**in_region(cluster, pool, plan, source), **(variables or {})}
-    declared = declarations(given)
+    declared = declarations(in_region(cluster, pool, plan, source, given))
     artefacts = {source.url(each): each for each in catalogue(cluster.spec.kubernetes.version).values()}
     return HostConfig(
-        files=(*_files(declared), *_own_files(cluster, plan, declared)),
+        files=(*_files(declared), *metadata.files(cluster), *_own_files(cluster, plan, declared)),
         secrets=(SecretRef("kubernetes-ca.crt", CA, 0o644),),
         downloads=tuple(
             Download(
@@ -62,19 +64,25 @@ def host_config(
             for each in declared
             for program in each.arguments.get("programs", ())
         ),
-        start=(PREPARE, *_units(declared, "host_state"), JOIN, *_units(declared, "kubelet_join")),
+        start=(PREPARE, metadata.UNIT, *_units(declared, "host_state"), JOIN, *_units(declared, "kubelet_join")),
         packages=tuple(sorted({"python3", *_commands(declared).values()})),
     )
 
 
-def in_region(cluster: Cluster, pool: str, plan: AddressPlan, source: ArtefactSource) -> Variables:
-    """The roles' variables for workers of a pool in the region."""
-    return {
+def in_region(
+    cluster: Cluster, pool: str, plan: AddressPlan, source: ArtefactSource, given: Groups | None = None
+) -> Variables:
+    """The roles' variables for workers of a pool in the region; what is `given` wins where it does in Ansible."""
+    operators = given or {}
+    found = {
         "inventory_hostname": OWN_NAME,
         **of_all(cluster, source, f"{plan.endpoint}:{API_PORT}", "", in_cloud=True),
+        **operators.get("all", {}),
         **of_pool(cluster.spec.pools[pool]),
+        **operators.get(group_name("pool", pool), {}),
         **of_host(OWN_ADDRESS),
     }
+    return {**found, "kubelet_labels": {**found["kubelet_labels"], POOL_LABEL: pool}}
 
 
 def _files(declared: Iterable[Declaration]) -> Iterable[HostFile]:

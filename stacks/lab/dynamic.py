@@ -38,7 +38,7 @@ class _DataCentreProvider(ResourceProvider):
 
     def diff(self, _id: str, _olds: Props, _news: Props) -> DiffResult:
         changed = _changed(_olds, _news)
-        moved = [key for key in changed if key in ("cluster", "nodes", "endpoint")]
+        moved = [key for key in changed if key in ("cluster", "nodes", "endpoint", "workers")]
         return DiffResult(changes=bool(changed), replaces=moved, delete_before_replace=True)
 
     def update(self, _id: str, _olds: Props, _news: Props) -> UpdateResult:
@@ -53,7 +53,8 @@ class DataCentre(Resource, module="lab", name="DataCentre"):
     """Router, networks, image registry, artefact mirror."""
 
     def __init__(self, name: str, spec: LabSpec, opts: pulumi.ResourceOptions) -> None:
-        props = asdict(spec) | {"endpoint_ports": list(spec.endpoint_ports)}
+        lists = {"endpoint_ports": list(spec.endpoint_ports), "between_workers": list(spec.between_workers)}
+        props = asdict(spec) | lists
         super().__init__(_DataCentreProvider(), name, props, opts)
 
 
@@ -134,11 +135,9 @@ class _StoreProvider(ResourceProvider):
 
 
 class SecretStore(Resource, module="lab", name="SecretStore"):
-    """Who may read what: host address -> name -> value."""
+    """Who may read and write what: see `lab.store.Policy`."""
 
-    def __init__(
-        self, name: str, policy: Mapping[str, Mapping[str, pulumi.Input[str]]], opts: pulumi.ResourceOptions
-    ) -> None:
+    def __init__(self, name: str, policy: Mapping[str, Mapping[str, Any]], opts: pulumi.ResourceOptions) -> None:
         opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(additional_secret_outputs=["policy"]))
         super().__init__(_StoreProvider(), name, {"policy": pulumi.Output.secret(policy)}, opts)
 
@@ -181,6 +180,7 @@ def _lab_spec(props: Props) -> LabSpec:
     """The engine's numbers are floating point."""
     fields = _plain(props)
     fields["endpoint_ports"] = tuple(int(port) for port in fields["endpoint_ports"])
+    fields["between_workers"] = tuple(fields["between_workers"])
     return LabSpec(**fields | {"rack_mtu": int(fields["rack_mtu"])})
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pulumi
 
 from cluster.artefacts import ArtefactSource
+from cluster.files import JOIN_TOKEN
 from cluster.spec import Cluster
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.apiserver import probe_path
@@ -19,7 +21,8 @@ from network.addresses import ROLES, AddressPlan, HostAddress
 from stacks.lab.dynamic import DataCentre, Host, LoadBalancer, SecretStore, Volume
 from stacks.lab.ssh import SshKey
 from stacks.lab.store import LabStore
-from stacks.payloads import payloads, readable, reader
+from stacks.lab.workers import between_workers, workers_in_region
+from stacks.payloads import API_SERVERS, WORKERS, payloads, readable, reader, secrets, worker_payloads
 from stacks.pki import Pki
 from userdata import Payload, render
 
@@ -31,7 +34,8 @@ class LabProvider:
         self._cluster = cluster
         self._plan = plan
         self._prepared = prepare()
-        self._lab = lab_spec(cluster, self._prepared, (API_PORT, KONNECTIVITY_PORT))
+        ports = (API_PORT, KONNECTIVITY_PORT)
+        self._lab = lab_spec(cluster, self._prepared, ports, between_workers(cluster))
 
     def network(self) -> None:
         self._datacentre = DataCentre("datacentre", self._lab, pulumi.ResourceOptions())
@@ -42,7 +46,9 @@ class LabProvider:
     def secrets(self, pki: Pki) -> None:
         self._pki = pki
         self._payloads = payloads(self._cluster, self._plan, self.artefacts())
-        policy = store_policy(self._cluster, self._plan, pki, self._payloads)
+        pools = worker_payloads(self._cluster, self._plan, self.artefacts())
+        self._workers = {worker.host: pools[worker.pool] for worker in workers_in_region(self._cluster)}
+        policy = store_policy(self._cluster, self._plan, pki, self._payloads, self._workers)
         self._store = SecretStore("secrets", policy, self._on(self._datacentre))
 
     def etcd(self) -> None:
@@ -52,11 +58,11 @@ class LabProvider:
                 volume = Volume(member.name, self._on(self._datacentre))
                 disks.setdefault(member.host, {})[data_dir(self._cluster, role)] = volume
         for host in {host for role in ROLES for host in self._plan.etcd[role]}:
-            self._cloud_host(host, disks[host.name])
+            self._cloud_host(host, self._payload_of(host), disks[host.name])
 
     def control_plane(self) -> None:
         for host in self._plan.api_servers:
-            self._cloud_host(host, {})
+            self._cloud_host(host, self._payload_of(host), {})
         spec = BalancerSpec(
             self._plan.endpoint,
             {host.name: str(host.address) for host in self._plan.api_servers},
@@ -68,6 +74,11 @@ class LabProvider:
         LoadBalancer("load-balancer", spec, self._pki.kubernetes.certificate, self._on(self._datacentre))
 
     def workers(self) -> None:
+        for worker, payload in self._workers.items():
+            self._cloud_host(worker, payload, {}, is_worker=True)
+        self._machines_at_sites()
+
+    def _machines_at_sites(self) -> None:
         self._ssh = SshKey("operator-ssh", pulumi.ResourceOptions(parent=self._pki))
         self._host_keys = {}
         for _, host in self._cluster.host_list():
@@ -91,11 +102,16 @@ class LabProvider:
         )
         return found
 
-    def _cloud_host(self, host: HostAddress, disks: dict[str, Volume]) -> None:
-        payload = self._payloads[reader(self._plan, host.name)]
+    def _payload_of(self, host: HostAddress) -> Payload:
+        return self._payloads[reader(self._plan, host.name)]
+
+    def _cloud_host(
+        self, host: HostAddress, payload: Payload, disks: dict[str, Volume], *, is_worker: bool = False
+    ) -> None:
         user_data = render(payload, LabStore(plan.STORE_URL), host.name)
         volumes = {mount: volume.pulumi_resource_name for mount, volume in disks.items()}
-        spec = HostSpec(host.name, "cloud", plan.CLOUD, str(host.address), user_data, volumes)
+        segment = plan.WORKERS if is_worker else plan.CLOUD
+        spec = HostSpec(host.name, "worker" if is_worker else "cloud", segment, str(host.address), user_data, volumes)
         Host(spec, self._lab.image, self._on(self._store, *disks.values()))
 
     @staticmethod
@@ -104,8 +120,23 @@ class LabProvider:
 
 
 def store_policy(
-    cluster: Cluster, plan: AddressPlan, pki: Pki, payloads: Mapping[str, Payload]
-) -> dict[str, dict[str, pulumi.Input[str]]]:
-    """Host address -> what that host may read, by name."""
+    cluster: Cluster,
+    plan: AddressPlan,
+    pki: Pki,
+    payloads: Mapping[str, Payload],
+    by_worker: Mapping[HostAddress, Payload] | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Host address -> what that host may read, by name, and the names that it may write; see `lab.store.Policy`.
+
+    by_worker: the payloads of workers in the region. They read the join token, which API servers write and cannot read.
+    """
     own = readable(cluster, plan, pki, payloads)
-    return {str(host.address): own[reader(plan, host.name)] for host in plan.hosts()}
+    writes = {API_SERVERS: [JOIN_TOKEN]} if by_worker else {}
+    found: dict[str, dict[str, Any]] = {}
+    for host in plan.hosts():
+        name = reader(plan, host.name)
+        found[str(host.address)] = {"read": own[name], "write": writes.get(name, [])}
+    for host, payload in (by_worker or {}).items():
+        values = {payload.name: payload.packed(), JOIN_TOKEN: "", **secrets(cluster, plan, pki)[WORKERS]}
+        found[str(host.address)] = {"read": values, "write": []}
+    return found

@@ -56,7 +56,7 @@ def test_the_kubeconfig_works_with_the_kubectl_that_came_with_the_lab_and_only_i
     assert path.stat().st_mode & 0o777 == 0o600
     kubectl = [ROOT / ".menagerie" / "bin" / "kubectl", "--kubeconfig", path]
     nodes = subprocess.run([*kubectl, "get", "nodes", "-o", "name"], capture_output=True, text=True, check=True)
-    assert nodes.stdout.split() == ["node/worker-1", "node/worker-2", "node/worker-3"]
+    assert nodes.stdout.split() == ["node/lab-region-1", "node/worker-1", "node/worker-2", "node/worker-3"]
 
 
 def test_a_command_inside_a_host_has_its_own_output_and_exit_code(lab: Run) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv4Network
 
 import pytest
@@ -40,6 +41,14 @@ def test_only_racks_have_the_sites_mtu() -> None:
     assert mtus == {"cloud": 1500, "services": 1500, "store": 1500, "rack/r1": 1400, "rack/r2": 1400}
 
 
+def test_workers_in_the_region_have_the_upper_half_and_a_network_of_their_own() -> None:
+    segments = plan.segments(replace(SPEC, workers="10.77.0.128/25"))
+    found = {name: (str(segment.network), str(segment.gateway)) for name, segment in segments.items()}
+    assert found["cloud"] == ("10.77.0.0/25", "10.77.0.1")
+    assert found["workers"] == ("10.77.0.128/25", "10.77.0.129")
+    assert "workers" not in plan.segments(SPEC)
+
+
 def test_a_cloud_host_has_the_same_number_on_the_stores_network() -> None:
     assert plan.store_address("10.77.0.0/24", "10.77.0.11") == IPv4Address("10.79.2.11")
 
@@ -54,7 +63,7 @@ def test_an_address_without_a_free_counterpart_on_the_stores_network_is_refused(
 def test_no_host_shares_an_address_with_the_store(number: int) -> None:
     found = plan.store_address("10.77.0.0/24", str(IPv4Network("10.77.0.0/24")[number]))
     assert found in plan.STORE_RANGE
-    assert found != plan.STORE_ADDRESS
+    assert found != plan.STORE_OWN_ADDRESS
 
 
 @given(NAMES)

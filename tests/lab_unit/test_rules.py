@@ -31,6 +31,19 @@ def test_the_routers_rules_are_what_was_reviewed() -> None:
     assert text == _reviewed("router.nft", text)
 
 
+def test_workers_in_the_region_reach_the_load_balancer_and_exchange_with_racks_what_was_reviewed() -> None:
+    flows = ("tcp dport 10250", "udp dport 8472")
+    spec = replace(_spec({"r1": "10.78.1.0/24"}), workers="10.77.0.128/25", between_workers=flows)
+    text = rules.router(spec)
+    assert text == _reviewed("router-workers.nft", text)
+
+
+def test_workers_without_racks_exchange_nothing_with_them() -> None:
+    text = rules.router(replace(_spec({}), workers="10.77.0.128/25", between_workers=("udp dport 8472",)))
+    assert "8472" not in text
+    assert "{  }" not in text
+
+
 def test_a_lab_without_racks_has_rules_that_name_none() -> None:
     assert "{  }" not in rules.router(_spec({}))
     assert "cloud to racks" not in rules.router(_spec({}))

@@ -53,19 +53,19 @@ def mirror(tmp_path: Path) -> Iterator[Get]:
 
 
 def test_a_host_reads_what_is_on_its_list(ask: Get, policy: Path) -> None:
-    policy.write_text(json.dumps({"127.0.0.1": {"ca.key": "KEY\nEND\n"}}))
+    policy.write_text(json.dumps({"127.0.0.1": {"read": {"ca.key": "KEY\nEND\n"}}}))
     assert ask("/v1/secrets/ca.key") == (200, b"KEY\nEND\n")
 
 
 def test_a_host_does_not_read_what_is_on_the_list_of_another(ask: Get, policy: Path) -> None:
-    policy.write_text(json.dumps({"127.0.0.1": {"a": "A"}, "10.79.2.12": {"b": "B"}}))
+    policy.write_text(json.dumps({"127.0.0.1": {"read": {"a": "A"}}, "10.79.2.12": {"read": {"b": "B"}}}))
     status, body = ask("/v1/secrets/b")
     assert status == 403
-    assert b"not on the list of 127.0.0.1" in body
+    assert b"127.0.0.1 may not read b" in body
 
 
 def test_a_host_without_a_list_reads_nothing(ask: Get, policy: Path) -> None:
-    policy.write_text(json.dumps({"10.79.2.12": {"b": "B"}}))
+    policy.write_text(json.dumps({"10.79.2.12": {"read": {"b": "B"}}}))
     assert ask("/v1/secrets/b")[0] == 403
 
 
@@ -74,15 +74,15 @@ def test_a_host_that_asks_too_early_is_told_to_ask_again(ask: Get) -> None:
 
 
 def test_a_new_policy_counts_from_the_next_request_on(ask: Get, policy: Path) -> None:
-    state.write(policy, {"127.0.0.1": {"a": "old"}}, 0o600)
+    state.write(policy, {"127.0.0.1": {"read": {"a": "old"}}}, 0o600)
     before = ask("/v1/secrets/a")
-    state.write(policy, {"127.0.0.1": {"a": "new"}}, 0o600)
+    state.write(policy, {"127.0.0.1": {"read": {"a": "new"}}}, 0o600)
     assert (before, ask("/v1/secrets/a")) == ((200, b"old"), (200, b"new"))
 
 
 @pytest.mark.parametrize("path", ["/", "/v1/secrets", "/v1/", "/policy.json"])
 def test_nothing_but_secrets_is_served_by_the_store(ask: Get, policy: Path, path: str) -> None:
-    policy.write_text(json.dumps({"127.0.0.1": {"": "all", "secrets": "all", "policy.json": "all"}}))
+    policy.write_text(json.dumps({"127.0.0.1": {"read": {"": "all", "secrets": "all", "policy.json": "all"}}}))
     assert ask(path)[0] == 404
 
 

@@ -15,7 +15,7 @@ import pytest
 from cluster.artefacts import ArtefactSource
 from network.addresses import plan
 from userdata import Payload
-from workers import host_config
+from workers import host_config, metadata
 from workers.render import CA, JOIN, LIBRARY, OWN_ADDRESS, PREPARE, SETTINGS, in_region
 from workers.roles import declarations
 
@@ -64,7 +64,8 @@ def test_every_file_that_the_roles_declare_is_there_but_for_the_block_in_etc_hos
         assert given.pop(file["path"]) == wanted
     own = {path for path in given if not path.startswith(f"{LIBRARY}/")}
     units = "/etc/systemd/system"
-    assert own == {SETTINGS, f"{units}/flanneld.service.d/region.conf", f"{units}/worker@.service"}
+    guard = {metadata.RULES, f"{units}/{metadata.UNIT}"}
+    assert own == {SETTINGS, f"{units}/flanneld.service.d/region.conf", f"{units}/worker@.service", *guard}
 
 
 def test_every_program_that_the_roles_declare_is_there(config, declared, source):
@@ -82,8 +83,16 @@ def test_every_program_that_the_roles_declare_is_there(config, declared, source)
 
 def test_every_unit_that_the_roles_start_is_started_and_kernel_and_join_come_in_their_places(config, declared):
     wanted = [each["unit"] for each in every(declared, "units") if each.get("restarted", "always") == "always"]
-    assert config.start == (PREPARE, "containerd.service", "flanneld.path", JOIN, "kubelet.service")
-    assert [unit for unit in config.start if unit not in (PREPARE, JOIN)] == wanted
+    assert config.start == (
+        PREPARE,
+        metadata.UNIT,
+        "menagerie-neighbours.timer",
+        "containerd.service",
+        "flanneld.path",
+        JOIN,
+        "kubelet.service",
+    )
+    assert [unit for unit in config.start if unit not in (PREPARE, metadata.UNIT, JOIN)] == wanted
 
 
 def test_every_kernel_setting_and_module_that_the_roles_declare_is_applied(settings, declared):
@@ -122,7 +131,7 @@ def test_a_worker_joins_with_what_the_role_says_and_the_ca_of_its_bundle(config,
     registration = told["config"]["nodeRegistration"]
     assert registration["taints"] == [{"key": "gpu", "value": "x", "effect": "NoSchedule"}]
     flags = {flag["name"]: flag["value"] for flag in registration["kubeletExtraArgs"]}
-    assert flags == {"node-ip": OWN_ADDRESS, "node-labels": "a=b,openai.org/location=aws-us-east-1"}
+    assert flags == {"node-ip": OWN_ADDRESS, "node-labels": "a=b,menagerie/pool=cpu,openai.org/location=aws-us-east-1"}
 
 
 def test_flanneld_is_told_the_host_s_own_by_a_file_that_is_there_before_it_starts(config, settings):
@@ -135,11 +144,23 @@ def test_flanneld_is_told_the_host_s_own_by_a_file_that_is_there_before_it_start
     assert config.start.index(PREPARE) < config.start.index("flanneld.path")
 
 
-def test_a_variable_of_the_operator_reaches_the_worker(hybrid, source):
+@pytest.mark.parametrize("group", ["all", "pool_cpu"])
+def test_a_variable_of_the_operator_reaches_the_worker(hybrid, source, group):
     patch = {"systemReserved": {"cpu": "1"}}
-    config = host_config(hybrid, "cpu", plan(hybrid), source, {"kubelet_config_patch": patch})
+    given = {group: {"kubelet_config_patch": patch}, "pool_gpu": {"kubelet_config_patch": {"maxPods": 1}}}
+    config = host_config(hybrid, "cpu", plan(hybrid), source, given)
     (text,) = [file.text for file in config.files if file.path.endswith("kubeletconfiguration0+merge.json")]
     assert json.loads(text) == patch
+
+
+def test_what_the_operator_gives_wins_where_it_does_in_ansible(hybrid, source):
+    """A pool's own variables win over those for all, and what is a host's own over every group's."""
+    own = {"kubelet_labels": {"x": "all"}, "kubelet_extra_args": {"v": "all"}, "kubelet_node_ip": "192.0.2.1"}
+    given = {"all": own, "pool_cpu": {"kubelet_extra_args": {"v": "pool"}}}
+    found = in_region(hybrid, "cpu", plan(hybrid), source, given)
+    assert found["kubelet_labels"].items() >= hybrid.spec.pools["cpu"].labels.items()
+    assert "x" not in found["kubelet_labels"]
+    assert (found["kubelet_extra_args"], found["kubelet_node_ip"]) == ({"v": "pool"}, OWN_ADDRESS)
 
 
 def test_a_program_without_a_checksum_is_named(hybrid):

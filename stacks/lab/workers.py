@@ -1,0 +1,44 @@
+"""Workers in a lab's region, and what its router lets them and machines at sites open to each other. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cluster.spec import Cluster
+from cluster.subnets import worker_ranges
+from flows.flow import Role
+from flows.table import flows
+from network.addresses import HostAddress
+
+# The network's own address, and the router's.
+_FIRST = 2
+
+
+class Worker(NamedTuple):
+    pool: str
+    host: HostAddress
+
+
+def workers_in_region(cluster: Cluster) -> tuple[Worker, ...]:
+    """As many of each pool as it has at least: a lab has nothing that would let a pool grow. Named as a cloud does it."""
+    pools = {name: pool for name, pool in cluster.spec.pools.items() if pool.site is None}
+    wanted = [(name, number) for name, pool in pools.items() for number in range(1, pool.min + 1)]
+    if not wanted:
+        return ()
+    (network,), zones = worker_ranges(cluster.spec), cluster.spec.control_plane.zones
+    return tuple(
+        Worker(pool, HostAddress(f"{cluster.name}-{pool}-{number}", str(zones[index % len(zones)]), address))
+        for index, ((pool, number), address) in enumerate(zip(wanted, list(network)[_FIRST:], strict=False))
+    )
+
+
+def between_workers(cluster: Cluster) -> tuple[str, ...]:
+    """As `lab.plan.LabSpec` has it, from the table of flows, in which both sides may open the same."""
+    ends = {Role.WORKER_IN_REGION, Role.WORKER_AT_SITE}
+    found = {
+        f"{flow.protocol} dport {port}"
+        for flow in flows(cluster)
+        if {flow.source, flow.destination} == ends
+        for port in flow.ports
+    }
+    return tuple(sorted(found))
