@@ -1,7 +1,8 @@
 """Every code that a check of a spec can give, and what stands behind it.
 
 `reference` is the text of docs/errors.md. Codes are those of the kinds: CFG the file itself, NET
-ranges, FLN flannel, ETC etcd, CLD clouds and pools, INV machines, ARP neighbour tables, VER versions, VPN joined sites.
+ranges, FLN flannel, ETC etcd, CLD clouds and pools, INV machines, LNK their links, ARP neighbour tables, ROC RDMA over Ethernet, PRV machines installed from nothing, VER versions, SEC secrets and
+certificates, PUB the public endpoint, STO volumes of pods, VPN joined sites, CPH storage of sites (Ceph).
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ MEANING: dict[str, str] = {
     "number 1.3.",
     "CFG-005": "A name isn't an RFC 1123 label, which a node, a host and a Pulumi stack all need, or a domain isn't "
     "made of such labels.",
-    "CFG-006": "The zones aren't those of one region, or one stands twice. A cluster over two regions fails as a whole "
-    "with the link between them.",
+    "CFG-006": "The zones aren't those of one region, or one stands twice, or a pool asks for a region or cloud of its "
+    "own. A cluster over two regions fails as a whole with the link between them.",
     "CFG-010": "A file is missing, unreadable, or not UTF-8.",
     "CFG-011": "A file isn't YAML: a tab, an open bracket, an alias that holds itself.",
     "CFG-012": "A file is empty, or its top isn't a mapping of keys.",
@@ -26,7 +27,8 @@ MEANING: dict[str, str] = {
     "CFG-015": "A value is outside the limits of its key, or isn't one of the words that the key takes.",
     "CFG-016": "No cluster has that name.",
     "CFG-017": "A cluster's name differs from its folder's, or two clusters have the same name. "
-    "Commands, state and the Pulumi stack go by it.",
+    "Commands, state and the Pulumi stack go by it. Or two clusters of Google Cloud would have things of one name in a "
+    "project, for there hyphens join names that have hyphens.",
     "CFG-018": "artefacts.mirror isn't a base URL, or artefacts.registry isn't host:port.",
     "CFG-019": "A setting that the model has and that nothing acts on yet. Only a warning: the cluster is built as if "
     "it weren't written.",
@@ -40,8 +42,10 @@ MEANING: dict[str, str] = {
     "are lost.",
     "NET-006": "dns_ip isn't an address that a service can have beside the API's own, the first.",
     "NET-007": "flannel's network differs from network.pods.",
-    "NET-008": "A range is loopback, link-local, multicast or reserved; Docker's default bridge only warns.",
-    "NET-009": "flannel's MTU doesn't fit the narrowest link, or that link leaves less than 576 bytes for pods.",
+    "NET-008": "A range is loopback, link-local, multicast or reserved, also by the cloud; Docker's default bridge only "
+    "warns.",
+    "NET-009": "flannel's MTU doesn't fit the narrowest link, or that link leaves less than 576 bytes for pods, or the "
+    "cloud's network carries no packets that long.",
     "NET-010": "network.nodes has no room for the API servers and etcd members, or can't be cut into the subnets that a "
     "cloud needs.",
     "NET-011": "network.services is wider than kube-apiserver takes (/12), or has no address for DNS.",
@@ -55,6 +59,8 @@ MEANING: dict[str, str] = {
     "ETC-002": "More than seven members, or a single one in production.",
     "ETC-003": "main and events share a port, a data folder or hosts that they can't share, or a data folder isn't "
     "a plain one of its own: /usr would be given to etcd whole.",
+    "ETC-004": "etcd_servers_overrides, which other tools have: which resource goes to which etcd follows from the model. "
+    "The form is group/resource#servers, with ';' between servers; /registry/events is none.",
     "ETC-005": "A quota at which clusters have stopped (2GiB) or that etcd doesn't support well (over 8GiB), "
     "or a disk too small for it.",
     "ETC-006": "One zone holds so many members that its loss stops the cluster.",
@@ -74,9 +80,20 @@ MEANING: dict[str, str] = {
     "CLD-006": "A machine type whose processors can't run the programs that hosts download, which are built for amd64.",
     "CLD-007": "A pool in the region asks for what doesn't go together, or what its machines don't have: zones outside the "
     "control plane's, compact placement over several zones, spot machines out of a reservation, fast interfaces that the "
-    "machine type lacks, or GPUs with an image that has no driver.",
+    "machine type lacks, or GPUs with an image that has no driver (in development only a warning), or a driver where "
+    "there is no setting for it.",
+    "CLD-008": "A pool or an image on Azure is what Azure doesn't have: more than 100 machines of one InfiniBand network, "
+    "reserved capacity that isn't named by its group's id or goes with rdma or a placement, more labels and taints than a "
+    "scale set has tags, or an image that isn't named in Azure's ways.",
+    "CLD-009": "Machines on Google Cloud are asked for what their series doesn't have: a kind of disk for an etcd that "
+    "can't be attached to it, or rdma without Tier_1 networking. Or a reservation isn't named in one of the API's ways.",
     "INV-001": "A name, address, MAC or BMC is given to two hosts, or a host has a name of the control plane's hosts.",
     "INV-002": "A MAC isn't six bytes of one card: malformed, zero, multicast or broadcast.",
+    "INV-003": "A machine isn't the one that the hosts file says: its BMC knows other MACs. Cables or addresses of BMCs are "
+    "swapped, or a card was. Said by the machine's BMC (`menagerie machines check`), before anything is installed, and of "
+    "cards of `links` by the machine itself (role links, `menagerie-links`).",
+    "INV-004": "A machine doesn't have the address that the hosts file gives it, so it is another one, or isn't set up. Said by "
+    "the machine itself.",
     "INV-005": "A host's address is outside its rack's range, or one that no host can have.",
     "INV-006": "A limit, a tag or the inventory itself matches nothing: a run would do nothing and call it success.",
     "INV-007": "A pool's site or a host's rack isn't declared.",
@@ -87,15 +104,77 @@ MEANING: dict[str, str] = {
     "its name, but a lab makes one network for each name.",
     "ARP-001": "The neighbour table is too small for the largest layer-2 network.",
     "ARP-002": "Neighbour thresholds don't rise, or one is given without the next.",
+    "ARP-003": "Only a warning: gc_thresh3 is above 100,000, the most that any cluster is known to run with.",
+    "LNK-001": "A link that can't be found or named: neither a PCI address nor a MAC says which port it is, two are one port, "
+    "or its name is one that the kernel gives.",
+    "LNK-002": "Two cables at one port of a switch, or a switch without its port.",
+    "LNK-003": "A link that is a rail of the RDMA fabric has an MTU that the fabric can't use.",
+    "LNK-004": "Links for a pool that isn't the site's, or a cable at a link that its pool doesn't have.",
+    "LNK-005": "A cable leads to another switch or port than the hosts file says, or to none. Said by the machine itself, by "
+    "what it hears from the switch (LLDP).",
+    "LNK-006": "Packets as long as the spec says don't cross whole: to a machine of the same rack, to the router, to another rack, "
+    "or to the API. Said by the machine itself.",
+    "LNK-007": "A card doesn't take a setting: a ring beyond its largest, a feature that is fixed, an MTU. Said by the machine "
+    "itself.",
+    "ROC-001": "A machine's port has no RDMA that carries RoCE v2, or isn't a port: a bond, a virtual function, a card of "
+    "another maker. Said by the machine itself, when its ports are set.",
+    "ROC-002": "A link MTU under which Linux takes a smaller RoCE MTU than the fabric's, in silence: in the spec, at a "
+    "machine's port, or at a switch (`menagerie roce plan --facts`).",
+    "ROC-003": "Hosts and switches, or RDMA and its congestion notifications, don't agree on marks and priorities: what is "
+    "lossless at one end is dropped, or pauses other traffic, at the other.",
+    "ROC-004": "RoCE for machines that aren't the site's own: workers in the region, another site's, a lab's.",
+    "ROC-005": "A rail that is no port, names one in two ways, or is another rail's port.",
+    "CPH-001": "Ceph's monitors are an even number, more than there are storage hosts, on so few racks that the loss of one "
+    "takes most of them, or in production a single one.",
+    "CPH-002": "More replicas than storage hosts, or than racks with storage hosts where a rack is the failure domain, or in "
+    "production a single one. Two only warn.",
+    "CPH-003": "A pool of storage hosts that isn't one of the site's own with machines, a storage host that has its rack's "
+    "name, or two sites with Ceph: Rook's release gives rights for one.",
+    "CPH-004": "Ceph's public network is outside the site's racks, or leaves out a storage host; or its cluster network "
+    "overlaps ranges that others have.",
+    "CPH-005": "A rule for disks that means every disk, none, or those of another rule, or that isn't a name in "
+    "/dev/disk/by-id.",
+    "CPH-006": "Quotas of teams that together don't fit on the disks, a team without a quota, or on disks that aren't "
+    "declared.",
+    "CPH-007": "A disk of a storage host holds something, is used by something, or isn't there. Rook takes only empty devices. "
+    "Said by the host itself, in role storage_host and in `menagerie-disks`.",
+    "PRV-001": "An address that installers fetch from isn't plain http:// or https://, or has a user or password in it.",
+    "PRV-002": "A machine of a site that is provisioned has no MAC, by which it is known when it boots, or no BMC where "
+    "provisioning.bmc says that there are BMCs.",
+    "PRV-003": "The rule for the system's disk means every disk, none, or one that Ceph is given, or isn't a name in "
+    "/dev/disk/by-id.",
+    "PRV-004": "A password of BMCs stands where the name of a secret must. What is found there is never repeated.",
+    "PRV-005": "What must be the line of a public SSH key is something else, perhaps a private one. It is never repeated.",
+    "PRV-006": "BMCs without a way to verify their certificates (ca, or pins), or with two; or media that no BMC attaches.",
+    "PRV-007": "The router's address isn't in a rack's range, or is a machine's.",
+    "PRV-008": "provisioning for a lab, whose machines boot nothing.",
+    "SEC-001": "A key, a user or a password stands in clear where a path or an address must, and is never repeated. Or a key "
+    "that other tools have and that would weaken TLS, authorities or encryption at rest, which have no setting.",
+    "SEC-002": "Names for the API's certificate. They follow from the spec, so that none is missing: the name and "
+    "addresses of the API, the first address of services, and control_plane.public.name.",
+    "VER-001": "A version for kubelets, which other tools have. A node runs that of its API servers: a kubelet that is newer "
+    "than they are, or more than three minors older, isn't supported (Version Skew Policy).",
     "VER-002": "A minor version of Kubernetes other than the one that this release writes flags for; in the lab, any "
     "version but the one that is built here.",
+    "VER-003": "A version for etcd, which other tools have. The one of this release is tested with it; older ones have known "
+    "ways around etcd's authorization, and data passes each minor on its way up.",
+    "VER-004": "Flags or feature gates, which other tools have. Those of this release are written for its versions; a program "
+    "doesn't start with one that it doesn't know.",
+    "PUB-001": "The public endpoint has a name that no resolver on the internet finds, or that another cluster has, or "
+    "lets in ranges that no packet from the internet carries. All of the internet only warns.",
+    "STO-001": "storage.controllers names no pool in the region that has machines. One with GPUs only warns: controllers "
+    "of volumes are a few small processes.",
+    "STO-002": "storage.block_disk isn't a kind of network disk that the cloud has; with --allow-unknown a warning. Or, "
+    "only a warning, machines of a pool can't have disks of that kind.",
+    "STO-003": "storage asks for volumes where no driver can run: in a lab, or without workers in the region.",
     "VPN-001": "An edge router is given twice, or under two ASNs, or joins a site without racks, to which no packet would "
     "go. Routers stand in the site that they join, so neither can be named without the other.",
     "VPN-002": "A site is joined by one edge router; its loss cuts every worker of the site off from its control plane.",
     "VPN-003": "A site has workers and no vpn beside a site that has one. Only a warning: a line of your own may lead to "
-    "the region. The way back needs no setting: logs, exec and webhooks travel in tunnels that konnectivity agents open, "
-    "and a joined site's racks are announced to the cloud.",
-    "VPN-004": "A pre-shared key stands where the name of a secret must. What is found there is never repeated.",
+    "the region. The way back needs no setting, and can't be turned off: logs, exec and webhooks travel in tunnels that "
+    "konnectivity agents open, and a joined site's racks are announced to the cloud.",
+    "VPN-004": "A pre-shared key stands where the name of a secret must, or where no key belongs. What is found there is "
+    "never repeated.",
     "VPN-005": "An ASN that the cloud, its gateway or IANA's registry keeps, or that two sites of a cluster share: BGP "
     "drops a route that has its own ASN in its path.",
     "VPN-006": "The range of addresses inside a site's tunnels has no room for them, isn't one that the cloud's gateway "

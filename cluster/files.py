@@ -12,6 +12,8 @@ from cluster.artefacts import Artefact
 
 JOIN_TOKEN = "join-token"
 """Name in the cluster's store of the token by which workers in the region join: API servers write it anew."""
+STORAGE_CLASSES = "storage-classes.json"
+"""Name, among the secrets of API servers, of the classes of volumes, which hold facts that only the stack knows."""
 
 
 @dataclass(frozen=True, order=True)

@@ -1,12 +1,12 @@
 """Who has which place in the zones, in the lab's `network.nodes`, and in `network.services`.
 
-The clouds' is in `cluster.subnets`. The lab's layout depends on the length of the range alone, never on how many hosts there are: adding an
-API server or a member moves nobody. The range is cut into sections of `section_size` addresses:
+The clouds' is in `cluster.subnets`. The lab's layout depends on the length of the range alone, never on how many hosts
+there are: adding an API server or a member moves nobody. The range is cut into sections of `section_size` addresses:
 
     /24: .1 gateway, .10 load balancer, .11-.20 API servers, .21-.30 etcd main, .31-.40 etcd events
     /16: .0.1 gateway, .0.100 load balancer, then 100 addresses each
 
-What follows the sections is never handed out.
+What follows the sections is never handed out, but that workers in a lab's region have the upper half of the range.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from cluster.validate import validate
 SPEC_FILE = "cluster.yaml"
 FOLDER = "inventories"
 
-__all__ = ["Loaded", "SpecError", "check_paths", "find_cluster", "load", "load_cluster"]
+__all__ = ["Loaded", "SpecError", "check_paths", "find_cluster", "load", "load_beside", "load_cluster"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,21 @@ def check_paths(paths: Iterable[Path], *, allow_unknown: bool = False) -> tuple[
         if not bad & {positions.document.file, *(marks.document.file for marks in positions.hosts.values())}
     ]
     return loaded, in_order(problems)
+
+
+def load_beside(path: Path, root: Path, *, allow_unknown: bool = False) -> tuple[Loaded | None, list[Problem]]:
+    """One cluster, to be built: (None where it has an error, its problems), compared with all of `root`/inventories.
+
+    What it shares with another is told of this one; the others' own problems are not, and keep nothing from being built.
+    """
+    own = path.resolve()
+    others = [root / FOLDER / name / SPEC_FILE for name in clusters(root)]
+    inside = any(other.resolve() == own for other in others)
+    beside = [other for other in others if inside and other.resolve() != own]
+    loaded, problems = check_paths([*beside, path], allow_unknown=allow_unknown)
+    found = next((one for one in loaded if one.path == path), None)
+    folders = {other.resolve().parent for other in beside}
+    return found, [problem for problem in problems if Path(problem.file).resolve().parent not in folders]
 
 
 def find_cluster(name_or_path: str, root: Path) -> Path:

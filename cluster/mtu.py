@@ -73,6 +73,13 @@ def paths(spec: ClusterSpec) -> tuple[Path, ...]:
     return (*_node_paths(spec, overhead), *_api_paths(spec))
 
 
+def carried(spec: ClusterSpec, site: str) -> dict[str, Link]:
+    """Where a site's host sends packets -> the narrowest link on the way there, without pods' encapsulation."""
+    own = spec.sites[site]
+    ways = {"rack": (_link(site, own),), "site": _uplinked(site, own), "API": _to_cloud(spec, site, own)}
+    return {name: min(links, key=lambda link: link.mtu) for name, links in ways.items()}
+
+
 def _node_paths(spec: ClusterSpec, overhead: int) -> Iterator[Path]:
     """Between nodes: inside each rack, between racks, sites, and workers in the cloud."""
     for name, site in spec.sites.items():

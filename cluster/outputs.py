@@ -46,6 +46,10 @@ class ClusterOutputs(_Output):
     """host:port of the API servers' load balancer: a private DNS name in a cloud, an address in the lab."""
     balancers: tuple[str, ...] = ()
     """The load balancer's addresses, for those whom the private DNS zone does not answer."""
+    public_name: str | None = None
+    """DNS name of the API on the internet, where the spec asks for a public endpoint; with the same port."""
+    public_target: str | None = None
+    """What that name must point at: addresses, joined by ", ", or a DNS name."""
     konnectivity: str
     """host:port where konnectivity agents connect."""
     ca_pem: str

@@ -6,8 +6,12 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from cluster.links import Cable, LinkName
 from cluster.model import Model
 from cluster.quantities import Address, Bytes, Name
+
+POOL_LABEL = "menagerie/pool"
+"""On nodes in the region alone: the name of their pool."""
 
 
 class TaintEffect(StrEnum):
@@ -55,6 +59,8 @@ class Pool(Model):
     """Zones of control_plane.zones that workers in the region stand in. Default: all of them."""
     image: str | None = None
     """Machine image of workers in the region, with the driver where they have GPUs. Default: the cloud's Debian 12."""
+    allow_no_driver: bool = False
+    """Accept an image without a driver for the machines' GPUs: the cluster installs one, as NVIDIA's GPU Operator does."""
     disk_size: Bytes = 128 * 2**30
     """Size of the system disk of a worker in the region; images and pods' own files are on it."""
     spot: bool = False
@@ -84,6 +90,8 @@ class Host(Model):
     """Of the card that has the address: b8:59:9f:aa:bb:cc."""
     bmc: Address | None = None
     """Of the machine's management controller."""
+    links: dict[LinkName, Cable] = Field(default={})
+    """Cards and cables of the links that sites.<site>.links declares for the pool: name -> cable."""
 
 
 class HostsFile(Model):

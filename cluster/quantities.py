@@ -131,6 +131,21 @@ def parse_data_dir(value: Any) -> Any:
     return value
 
 
+def parse_key_path(value: Any) -> Any:
+    """A path, and not what is in the file: problems end in terminals and logs, so that is never repeated."""
+    if isinstance(value, str) and ("-----" in value or "\n" in value):
+        raise _refuse("SEC-001", "holds what may be the key itself; a path must stand here", "write ~/.ssh/id_ed25519")
+    return value
+
+
+def parse_without_password(value: Any) -> Any:
+    """An address without a user and password before it: every host's user data would show them."""
+    if isinstance(value, str) and re.match(r"([a-z]+://)?[^/\s]*@", value):
+        hint = "remove what stands before the @; let the mirror know hosts by their addresses"
+        raise _refuse("SEC-001", "holds a user or password in clear, which every host's user data would show", hint)
+    return value
+
+
 Bytes = Annotated[
     int,
     BeforeValidator(parse_bytes),
@@ -175,3 +190,5 @@ def parse_sha256(value: Any) -> Any:
 
 
 Sha256 = Annotated[str, BeforeValidator(parse_sha256), WithJsonSchema({"type": "string", "pattern": "^[0-9a-f]{64}$"})]
+KeyPath = Annotated[str, BeforeValidator(parse_key_path)]
+WithoutPassword = Annotated[str, BeforeValidator(parse_without_password)]

@@ -12,6 +12,7 @@ from cluster import versions
 from cluster.document import Document, Where, kind, show
 from cluster.fields import choices, did_you_mean, field_at, model_at, near, owners
 from cluster.problems import Problem
+from cluster.tried import tried
 
 _VERSION = ("kubernetes", "version")
 _WANTED = {"int": "a whole number", "bool": "true or false", "string": "text", "float": "a number"}
@@ -64,6 +65,8 @@ def explain(error: ErrorDetails, document: Document, model: type[BaseModel]) -> 
 
 
 def _unknown_key(where: Where, document: Document, model: type[BaseModel]) -> Problem:
+    if said := tried(where, document.data):
+        return document.problem(said.code, where, said.message, said.hint, key=True)
     holder = model_at(model, where[:-1])
     known = list(holder.model_fields) if holder else []
     word = str(where[-1])

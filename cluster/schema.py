@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from cluster import pools, sites, spec, versions
+from cluster import ceph, links, pools, provisioning, roce, sites, spec, versions, volumes
 from cluster.pools import HostsFile
 from cluster.quantities import format_bytes, format_duration_ms
 from cluster.spec import ClusterSpec
@@ -31,6 +31,12 @@ _EXAMPLES: dict[str, dict[str, list[Any]]] = {
     "EtcdCluster": _ETCD,
     "EtcdEvents": _ETCD,
     "Pool": {"hosts": ["hosts.yaml"], "site": ["sjc1"], "labels": [{"openai.org/location": "onprem-sjc1"}]},
+    "Storage": {"controllers": ["cpu"], "block_disk": ["gp3"]},
+    "Device": {"pci": ["0000:1a:00.0"], "interface": ["ens1f0"]},
+    "Ceph": {"hosts": [["storage"]]},
+    "Disks": {"by_id": ["nvme-SAMSUNG_MZQL23T8HCLS*"], "min_size": ["3TiB"], "max_size": ["4TiB"]},
+    "Team": {"block": ["20TiB"], "file": ["50TiB"], "object": ["10TiB"]},
+    "Networks": {"cluster": [["10.9.0.0/24"]]},
     "Artefacts": {"mirror": ["https://mirror.example.org"], "registry": ["registry.example.org:5000"]},
     "Host": {"mac": ["b8:59:9f:aa:bb:cc"]},
 }
@@ -54,7 +60,11 @@ def text(of: Literal["cluster", "hosts"] = "cluster") -> str:
 def _describe(name: str, definition: dict[str, Any]) -> None:
     """Own docstrings as descriptions (pydantic takes inherited ones too), examples, no titles that
     repeat the key, no names that the model refuses."""
-    model = next(getattr(module, name) for module in (spec, pools, sites) if hasattr(module, name))
+    model = next(
+        getattr(module, name)
+        for module in (spec, pools, sites, links, roce, ceph, provisioning, volumes)
+        if hasattr(module, name)
+    )
     about = vars(model).get("__doc__")
     definition.pop("description", None)
     if about:

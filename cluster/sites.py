@@ -7,8 +7,12 @@ from typing import Any
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from cluster.ceph import Ceph
+from cluster.links import Links
 from cluster.model import Model
-from cluster.quantities import SMALLEST_MTU, Address, Name, Network, Port, parse_name
+from cluster.provisioning import Provisioning
+from cluster.quantities import SMALLEST_MTU, Address, KeyPath, Name, Network, Port, parse_name
+from cluster.roce import Roce
 
 
 class SiteSsh(Model):
@@ -18,7 +22,7 @@ class SiteSsh(Model):
     """Login name; root, or one that may use sudo without a password."""
     port: Port = 22
     """TCP port of sshd."""
-    private_key: str | None = None
+    private_key: KeyPath | None = None
     """Path of a private key on the operator's machine. Default: the SSH agent."""
 
 
@@ -78,5 +82,13 @@ class Site(Model):
     """Bytes, of the narrowest link between racks and towards the region (1400 through IPsec other than `vpn`)."""
     vpn: Vpn | None = None
     """Default: the site reaches the region by a line that isn't this cluster's business."""
+    links: dict[Name, Links] = Field(default={})
+    """Pool -> name of a link -> the port that it is, and its settings. Pools left out keep what they have."""
+    roce: Roce | None = None
+    """RDMA between the site's machines, over Ethernet. Default: none."""
+    ceph: Ceph | None = None
+    """Storage on disks of the site's own machines. Default: none."""
+    provisioning: Provisioning | None = None
+    """How the site's machines are installed from nothing. Default: they come installed."""
     ssh: SiteSsh = SiteSsh()
     """How Ansible reaches the machines."""

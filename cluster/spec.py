@@ -26,8 +26,10 @@ from cluster.quantities import (
     Network,
     Port,
     Sha256,
+    WithoutPassword,
 )
 from cluster.sites import Site
+from cluster.volumes import Storage
 
 
 class Cloud(StrEnum):
@@ -44,6 +46,15 @@ class Kubernetes(Model):
 
     version: str = versions.KUBERNETES
     """Kubernetes version: all three numbers in quotes, without the v."""
+
+
+class PublicEndpoint(Model):
+    """A second way to the API, from the internet, for operators without a line to the region."""
+
+    name: Domain
+    """DNS name of the API there. The API's certificate covers it; you point it at what `up` prints."""
+    operators: tuple[Network, ...] = Field(min_length=1, strict=False)
+    """Ranges of the internet that are let in. 0.0.0.0/0 is all of it."""
 
 
 class ControlPlane(Model):
@@ -63,7 +74,9 @@ class ControlPlane(Model):
     """Machine image of API servers and etcd members, in the cloud's own words. Default: the cloud's Debian 12."""
     operators: tuple[Network, ...] = Field(default=(), strict=False)
     """Ranges from which operators reach the API and ask members of their health: a VPN, a peering. In a cloud nobody
-    else does; no address of the cluster is public."""
+    else does."""
+    public: PublicEndpoint | None = None
+    """Default: no address of the cluster is public but those of its NAT and VPN gateways."""
     vcpu_quota: int | None = Field(default=None, ge=1)
     """vCPUs that the account may use in the region, to be compared with what the pools can grow to."""
 
@@ -202,9 +215,9 @@ class Neighbours(Model):
 class Artefacts(Model):
     """Where hosts download programs and images from."""
 
-    mirror: str | None = None
+    mirror: WithoutPassword | None = None
     """Base URL of a mirror with the layout of the upstream download sites: <mirror>/<host>/<path>."""
-    registry: str | None = None
+    registry: WithoutPassword | None = None
     """Registry that mirrors registry.k8s.io and docker.io under the same repository paths: host:port."""
     sha256: dict[str, Sha256] = Field(default={})
     """Checksums, host/path -> 64 hexadecimal digits: of what upstream publishes no list of, and of a mirror's own."""
@@ -239,6 +252,8 @@ class ClusterSpec(Model):
     """Places with machines of your own: name -> site."""
     pools: dict[Name, Pool] = Field(default={})
     """Workers, by kind: name -> pool."""
+    storage: Storage = Storage()
+    """Volumes of pods on workers in the region."""
     artefacts: Artefacts = Artefacts()
     """Where hosts download programs and images from. Default: the upstream sites."""
 

@@ -43,7 +43,8 @@ have every host twice. The subnet of a region elsewhere has room for three times
 
 @dataclass(frozen=True)
 class ZoneSubnets:
-    """The subnets of one zone of AWS. `zone` is the cloud's name of it; `public` is for the NAT gateway alone."""
+    """The subnets of one zone of AWS. `zone` is the cloud's name of it; `public` is for the load balancer of a public
+    endpoint alone."""
 
     zone: str
     api_servers: IPv4Network
@@ -102,7 +103,12 @@ def balancers(spec: ClusterSpec) -> tuple[IPv4Address, ...]:
 
 
 def worker_ranges(spec: ClusterSpec) -> tuple[IPv4Network, ...]:
-    """Where workers in the region have their addresses; no address of the control plane is among them."""
+    """Where workers in the region have their addresses; no address of the control plane is among them.
+
+    In a lab it is the upper half of network.nodes.
+    """
+    if spec.control_plane.cloud is Cloud.LAB:
+        return (list(spec.network.nodes.subnets())[1],)
     if spec.control_plane.cloud is Cloud.AWS:
         return tuple(zone.workers for zone in zone_subnets(spec))
     return (region_subnets(spec).workers,)

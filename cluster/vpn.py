@@ -10,6 +10,11 @@ vpn-gateway-howto-aws-bgp). Google: 169.254.0.0/16, unique among the Cloud Route
 (Compute API, routers.interfaces.ipRange; "Create an HA VPN gateway"). All three keep their metadata at
 169.254.169.254.
 
+A router's addresses. AWS and Google know an address of the router for each tunnel: the other one of the tunnel's own /30
+(EC2 API, VpnTunnelOptionsSpecification; "Create an HA VPN gateway"). To Azure a router is a local network gateway, with
+one BGP address, and its connection is the tunnels to both instances ("About active-active VPN gateways"): so the router
+has one address for both, on a loopback, and a host route to each instance's through its tunnel ("VPN Gateway FAQ", BGP).
+
 ASNs. IANA's special registry; Azure's own (VPN Gateway FAQ, BGP); Amazon's own (EC2 API,
 CreateCustomerGateway). A gateway's is the cloud's default: 64512 on AWS (CreateVpnGateway), 65515 on
 Azure (FAQ); Google has none and takes any private one (gcloud compute routers create --asn).
@@ -51,7 +56,8 @@ class Gateway:
     """The VPN gateway of a cloud.
 
     asn: its own. asns: those that no site may have. inside: where its tunnels may have addresses, but
-    for those `kept`. Bytes: outer_mtu is the largest packet that it sends or takes; mtu and mss are the
+    for those `kept`. numbered: a tunnel is a link with an address of the router; else the router has one for all its
+    tunnels. Bytes: outer_mtu is the largest packet that it sends or takes; mtu and mss are the
     most that it asks for inside, where it asks for less than would fit.
     """
 
@@ -59,6 +65,7 @@ class Gateway:
     asns: frozenset[int] = _IANA_KEEPS
     inside: tuple[IPv4Network, ...] = (LINK_LOCAL,)
     kept: tuple[IPv4Network, ...] = (_METADATA,)
+    numbered: bool = True
     outer_mtu: int = 1500
     mtu: int = 1500
     mss: int = 1460
@@ -84,6 +91,7 @@ GATEWAYS = {
         65515,
         _IANA_KEEPS | _AZURE_KEEPS,
         (IPv4Network("169.254.21.0/24"), IPv4Network("169.254.22.0/24")),
+        numbered=False,
         mtu=1400,
         mss=1350,
     ),

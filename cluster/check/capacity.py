@@ -12,6 +12,9 @@ from cluster.subnets import MOST_ZONES, NARROWEST, WIDEST, most_api_servers, mos
 
 _LAB_HOSTS = 253
 """The lab's secret store knows a host by its number in network.nodes, on a /24 of its own."""
+_KEPT_FOR_ROUTER = 2
+"""Of the workers' half: its own address, and the router's."""
+_MOST_IN_LAB = _LAB_HOSTS + 1 - 128 - _KEPT_FOR_ROUTER
 _NODES: Where = ("network", "nodes")
 _ZONES: Where = ("control_plane", "zones")
 
@@ -59,4 +62,27 @@ def subnets_fit(subject: Subject) -> Iterator[Finding]:
             yield Finding(where, message, f"use {room} or fewer{more}", also=(_ZONES,) if more else ())
 
 
-RULES: tuple[tuple[str, Rule], ...] = (("NET-010", sections_fit), ("NET-010", subnets_fit))
+def workers_fit(subject: Subject) -> Iterator[Finding]:
+    """In a lab workers in the region have the upper half of network.nodes, and sections must end before it."""
+    spec = subject.spec
+    least = sum(pool.min for pool in spec.pools.values() if pool.site is None)
+    if spec.control_plane.cloud is not Cloud.LAB or not spec.cloud_workers:
+        return
+    nodes = spec.network.nodes
+    first = nodes.num_addresses // 2
+    ends = max(section.first + section.count for section in sections(spec).values())
+    room = min(nodes.num_addresses - 1, _LAB_HOSTS + 1) - first - _KEPT_FOR_ROUTER
+    if ends > first or least > room:
+        message = (
+            f"network.nodes {nodes} has no room for workers in the region, {least} at least: "
+            "a lab keeps its upper half for them"
+        )
+        also: tuple[Where, ...] = tuple(("pools", name) for name, pool in spec.pools.items() if pool.site is None)
+        yield Finding(_NODES, message, f"use a /24, and {_MOST_IN_LAB} workers or fewer", also=also)
+
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("NET-010", sections_fit),
+    ("NET-010", subnets_fit),
+    ("NET-010", workers_fit),
+)

@@ -19,10 +19,13 @@ _IDLE: dict[Where, tuple[str, str]] = {
 _IDLE_IN_A_LAB: dict[Where, tuple[str, str]] = {
     ("etcd", "main", "disk_size"): _DISK_SIZE,
     ("etcd", "events", "disk_size"): _DISK_SIZE,
+    ("control_plane", "public"): ("the lab is on this machine alone", "leave it out"),
     ("artefacts", "mirror"): ("hosts download from the lab's mirror", "leave it out"),
     ("artefacts", "registry"): ("hosts pull from the lab's registry", "leave it out"),
     ("artefacts", "sha256"): ("the lab knows the checksums of what it built", "leave it out"),
 }
+_OF_A_CLOUD = ("workers in a lab's region are processes of this machine, as many as min", "leave it out")
+_KEYS_OF_A_CLOUD = ("zones", "image", "disk_size", "spot", "reservation", "placement", "rdma")
 _VPN = ("the lab's router joins its sites", "leave it out")
 
 
@@ -31,15 +34,12 @@ def without_effect(subject: Subject) -> Iterator[Finding]:
     idle = dict(_IDLE)
     if subject.cluster.is_lab:
         idle |= _IDLE_IN_A_LAB | {("sites", name, "vpn"): _VPN for name in subject.spec.sites}
+        in_region = [name for name, pool in subject.spec.pools.items() if pool.site is None]
+        idle |= {("pools", name, key): _OF_A_CLOUD for name in in_region for key in _KEYS_OF_A_CLOUD}
     for where, (instead, until_then) in idle.items():
         if _written(subject.spec, where):
             message = f"nothing acts on {show(where)} yet: {instead}"
             yield Finding(where, message, until_then, severity="warning")
-    if subject.cluster.is_lab:
-        for name, pool in subject.spec.pools.items():
-            if pool.site is None:
-                message = f"nothing makes the workers of pools.{name} yet: a lab has machines at sites only"
-                yield Finding(("pools", name), message, "give the pool a site and a hosts file", severity="warning")
 
 
 def _written(model: BaseModel, where: Where) -> bool:

@@ -50,6 +50,11 @@ class Checked:
         mark = self.positions.mark(where)
         return f"line {mark.line}" if mark.line else mark.path
 
+    def named(self, where: Where) -> str:
+        """``jaguar (inventories/jaguar/cluster.yaml line 24)``, to be told beside another cluster's value."""
+        mark = self.positions.mark(where)
+        return f"{self.spec.name} ({mark.file} line {mark.line})" if mark.line else self.spec.name
+
 
 @dataclass(frozen=True)
 class Subject(Checked):

@@ -9,11 +9,16 @@ from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
 from cluster.mtu import paths, tightest
 from cluster.quantities import SMALLEST_MTU
-from cluster.spec import FlannelBackend
+from cluster.spec import Cloud, FlannelBackend
 
 _MTU: Where = ("network", "flannel", "mtu")
 _BACKEND: Where = ("network", "flannel", "backend")
 _DIRECT: Where = ("network", "flannel", "direct_routing")
+
+_LINKS = {Cloud.AWS: range(1280, 9002), Cloud.AZURE: range(1280, 1501), Cloud.GCP: range(1300, 8897)}
+"""Cloud -> MTUs of a network's links. EC2: up to 9001 ("Network maximum transmission unit (MTU) for your EC2 instance").
+Azure: 1500, and more only where a machine's own system is told so, which nothing here does ("Configure Maximum
+Transmission Unit (MTU) for virtual machines in Azure"). Google Cloud: "Maximum transmission unit" of a VPC network."""
 
 # UDP ports that listen on ordinary hosts (IANA); 4791 is RoCE v2, which takes its packets in hardware.
 _UDP_PORTS = {
@@ -42,6 +47,16 @@ def mtu_fits(subject: Subject) -> Iterator[Finding]:
         message = f"flannel mtu {asked} is too large: {link}{less}; larger packets would be lost without a word"
         hint = f"write {path.room} or less, or leave it out"
         yield Finding(_MTU, message, hint, tuple(str(one) for one in chain), also)
+
+
+def mtu_of_the_cloud(subject: Subject) -> Iterator[Finding]:
+    """A cloud's network has limits of its own, and drops what is longer."""
+    cloud, link = subject.spec.control_plane.cloud, subject.spec.network.link_mtu
+    if cloud in _LINKS and link not in _LINKS[cloud]:
+        least, most = _LINKS[cloud][0], _LINKS[cloud][-1]
+        message = f"network.link_mtu {link} isn't what machines in {cloud} have, {least} to {most} bytes"
+        where: Where = ("network", "link_mtu")
+        yield Finding(where, message, f"write {min(max(link, least), most)}", also=(("control_plane", "cloud"),))
 
 
 def mtu_is_heeded(subject: Subject) -> Iterator[Finding]:
@@ -130,6 +145,7 @@ def port_free(subject: Subject) -> Iterator[Finding]:
 
 RULES: tuple[tuple[str, Rule], ...] = (
     ("NET-009", mtu_fits),
+    ("NET-009", mtu_of_the_cloud),
     ("FLN-001", one_layer_2),
     ("FLN-002", direct_routing_applies),
     ("FLN-003", cloud_fabric),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from cluster.check.finding import Checked, Finding, Rule, Subject
 from cluster.document import Where
 from cluster.layout import KINDS
+from cluster.pools import Host
 
 _HEX_BYTE = re.compile(r"[0-9A-Fa-f]{2}")
 _CLOUD_SIDE = re.compile(rf"({'|'.join(KINDS)})-\d+")
@@ -19,11 +20,24 @@ def _identities(checked: Checked, *, names: bool) -> Iterator[tuple[str, Where, 
         if names:
             yield f"name {host.name}", (*where, "name"), host.name
         yield str(host.address), (*where, "address"), host.name
-        if host.mac:
-            mac = re.sub(r"[:.-]", "", host.mac).lower()
-            yield f"MAC {':'.join(re.findall('..?', mac))}", (*where, "mac"), host.name
+        macs = [(place, plain_mac(mac)) for place, mac in _macs(where, host)]
+        on_links = {mac for place, mac in macs if len(place) > len(where) + 1}
+        for place, mac in macs:
+            if len(place) > len(where) + 1 or mac not in on_links:
+                yield f"MAC {mac}", place, host.name
         if host.bmc:
             yield str(host.bmc), (*where, "bmc"), host.name
+
+
+def _macs(where: Where, host: Host) -> list[tuple[Where, str]]:
+    """(place, MAC) of the card that has the host's address, and of its links. One card may stand as both."""
+    found: list[tuple[Where, str]] = [((*where, "mac"), host.mac)] if host.mac is not None else []
+    return found + [((*where, "links", name, "mac"), cable.mac) for name, cable in host.links.items() if cable.mac]
+
+
+def plain_mac(mac: str) -> str:
+    """In small letters, with colons."""
+    return ":".join(re.findall("..?", re.sub(r"[:.-]", "", mac).lower()))
 
 
 def no_duplicates(subject: Subject) -> Iterator[Finding]:
@@ -58,10 +72,10 @@ def no_duplicates(subject: Subject) -> Iterator[Finding]:
 def mac_address(subject: Subject) -> Iterator[Finding]:
     """Six bytes of one network card."""
     for where, _, host in subject.hosts():
-        problem = _mac_problem(host.mac) if host.mac is not None else ""
-        if problem:
-            hint = "read it from the machine's label or its BMC, for example b8:59:9f:aa:bb:cc"
-            yield Finding((*where, "mac"), f"{host.name}: {problem}", hint)
+        for place, mac in _macs(where, host):
+            if problem := _mac_problem(mac):
+                hint = "read it from the machine's label or its BMC, for example b8:59:9f:aa:bb:cc"
+                yield Finding(place, f"{host.name}: {problem}", hint)
 
 
 def _mac_problem(mac: str) -> str:

@@ -1,4 +1,4 @@
-"""ARP-001, ARP-002: neighbour table thresholds that the spec sets itself; `network.neighbours` computes the others."""
+"""ARP-001 to ARP-003: neighbour table thresholds that the spec sets itself; `network.neighbours` computes the others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,19 @@ def in_order(subject: Subject) -> Iterator[Finding]:
             yield Finding(where, message, "use 80000 / 90000 / 100000, or leave the three out", also=also)
 
 
+def known_to_work(subject: Subject) -> Iterator[Finding]:
+    """A table larger than any that is known takes memory, and time of every lookup, that nobody has measured."""
+    third = subject.spec.neighbours.gc_thresh3
+    if third is not None and third > CAP:
+        message = (
+            f"gc_thresh3 {third:,} is above {CAP:,}, the most that is known to work (OpenAI's nodes, Azure's limit)"
+        )
+        hint = "use 80000 / 90000 / 100000 unless a network needs more, and then measure"
+        yield Finding(("neighbours", "gc_thresh3"), message, hint, severity="warning")
+
+
 RULES: tuple[tuple[str, Rule], ...] = (
     ("ARP-001", large_enough),
     ("ARP-002", in_order),
+    ("ARP-003", known_to_work),
 )

@@ -8,6 +8,7 @@ from ipaddress import IPv4Network
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.check.ranges import DOCKER, Range, overlapping, ranges, suggestion
 from cluster.layout import API_SERVICE, DNS_SERVICE
+from cluster.spec import Cloud
 
 _LOST = {
     "network.pods": "packets to the addresses they share would go to pods",
@@ -20,6 +21,8 @@ _RESERVED = (
     (IPv4Network("224.0.0.0/4"), "multicast; no host has such an address"),
     (IPv4Network("240.0.0.0/4"), "reserved (RFC 1112); most systems refuse it"),
 )
+_RESERVED_BY = {Cloud.AZURE: (IPv4Network("168.63.129.16/32"), "Azure's own DNS, DHCP and health probes")}
+"""Cloud -> a public range that no network in it may have ("Azure Virtual Network FAQ")."""
 # kube-apiserver refuses a service range of more than 20 bits.
 _WIDEST_SERVICES = 12
 
@@ -137,9 +140,11 @@ def reserved(subject: Subject) -> Iterator[Finding]:
     """Ranges with a meaning of their own."""
     listed = ranges(subject)
     taken = [one.network for one in listed]
+    cloud = subject.spec.control_plane.cloud
+    specials = (*_RESERVED, *((_RESERVED_BY[cloud],) if cloud in _RESERVED_BY else ()))
     for one in listed:
         hint = f"choose another range{suggestion(one.network.prefixlen, taken)}"
-        for special, why in _RESERVED:
+        for special, why in specials:
             if one.network.overlaps(special):
                 relation = "is in" if one.network.subnet_of(special) else "takes in"
                 yield Finding(one.where, f"{one} {relation} {special}, {why}", hint)

@@ -15,7 +15,10 @@ _PREFIX = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
 _PART = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _KEY = re.compile(f"(?:({_PREFIX})/)?({_PART})")
 _VALUE = re.compile(f"(?:{_PART})?")
-_OF_REGION = ("machine", "max", "min", "zones", "image", "spot", "reservation", "placement", "rdma", "disk_size")
+_OF_REGION = (
+    *("machine", "max", "min", "zones", "image", "allow_no_driver"),
+    *("spot", "reservation", "placement", "rdma", "disk_size"),
+)
 _PART_RULE = "letters, digits, '-', '_' and '.', at most 63, with a letter or digit at both ends"
 
 # What a kubelet may say about its own node (k8s.io/kubelet/pkg/apis, well_known_labels.go).

@@ -12,11 +12,13 @@ from cluster.document import Where
 # RFC 1918, and what Docker's default bridge takes from it.
 _PRIVATE = tuple(IPv4Network(text) for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 DOCKER = IPv4Network("172.17.0.0/16")
+DOCUMENTATION = tuple(IPv4Network(text) for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"))
+"""RFC 5737: what examples take for public ranges."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """A range that a cluster declares. `name` is how problems call it: network.pods."""
+    """A range that a cluster declares. `name` is how problems call it: network.pods. `cluster`: whose, and where."""
 
     where: Where
     name: str
@@ -31,11 +33,14 @@ def ranges(checked: Checked) -> tuple[Range, ...]:
     """Every range of a cluster: pods, services, nodes, then racks in the order of the file."""
     spec = checked.spec
     own = {"pods": spec.network.pods, "services": spec.network.services, "nodes": spec.network.nodes}
-    listed = [Range(("network", key), f"network.{key}", network, spec.name) for key, network in own.items()]
+    listed = []
+    for key, network in own.items():
+        place: Where = ("network", key)
+        listed.append(Range(place, f"network.{key}", network, checked.named(place)))
     for site_name, site in spec.sites.items():
         for rack, network in site.racks.items():
             where: Where = ("sites", site_name, "racks", rack)
-            listed.append(Range(where, f"sites.{site_name}.racks.{rack}", network, spec.name))
+            listed.append(Range(where, f"sites.{site_name}.racks.{rack}", network, checked.named(where)))
     return tuple(listed)
 
 

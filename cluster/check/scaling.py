@@ -10,8 +10,7 @@ from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
 from cluster.fields import did_you_mean
 from cluster.pools import Placement, Pool
-from cluster.problems import Severity
-from cluster.spec import Cloud
+from cluster.spec import Cloud, Profile
 
 
 def _in_region(subject: Subject) -> Iterator[tuple[str, Pool]]:
@@ -96,16 +95,23 @@ def fast_interfaces(subject: Subject) -> Iterator[Finding]:
 
 def driver(subject: Subject) -> Iterator[Finding]:
     """A GPU without its driver is a node without GPUs."""
+    production = subject.spec.profile is Profile.PRODUCTION
     for name, pool in _in_region(subject):
         machine = _machine(subject, pool.machine)
-        if machine is None or machine.type is None or not machine.type.gpus or pool.image:
+        if machine is None or machine.type is None or not machine.type.gpus or pool.image or pool.allow_no_driver:
             continue
         message = (
-            f"pools.{name} has {machine.type.gpus} GPUs a machine, and the cloud's Debian 12 has no driver for them"
+            f"pools.{name} has {machine.type.gpus} GPUs a machine, and the cloud's Debian 12 has no driver for them; "
+            "pods would see none"
         )
-        severity: Severity = "warning"
-        hint = f"write pools.{name}.image: an image with the driver; pods see no GPU before"
-        yield Finding(("pools", name, "machine"), message, hint, severity=severity)
+        hint = f"write pools.{name}.image: an image with the driver; or allow_no_driver: true, where the cluster installs it"
+        yield Finding(
+            ("pools", name, "machine"),
+            message,
+            hint,
+            also=(("pools", name, "image"), ("pools", name, "allow_no_driver")),
+            severity="error" if production else "warning",
+        )
 
 
 RULES: tuple[tuple[str, Rule], ...] = (

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 
 from cluster.check.finding import Checked, Finding, Rule, Subject
+from cluster.check.ranges import DOCUMENTATION
 from cluster.document import Where, show
 from cluster.sites import EdgeRouter, Vpn
 from cluster.spec import Profile
 from cluster.vpn import ENDS, TUNNEL_PREFIX, gateway, prefix_for
 
-# RFC 5737 and RFC 6996.
-_DOCUMENTATION = tuple(IPv4Network(text) for text in ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"))
+# RFC 6996.
 _PRIVATE_ASNS = range(64512, 65535)
 
 
@@ -31,7 +31,9 @@ def _routers(checked: Checked) -> Iterator[tuple[Where, Vpn, EdgeRouter]]:
 def peers(subject: Subject) -> Iterator[Finding]:
     """One router, one place and one ASN; and a site behind it."""
     foreign = {
-        router.address: (vpn.asn, other.spec.name) for other in subject.others for _, vpn, router in _routers(other)
+        router.address: (vpn.asn, other.named((*where[:3], "asn")))
+        for other in subject.others
+        for where, vpn, router in _routers(other)
     }
     seen: dict[IPv4Address, Where] = {}
     for where, vpn, router in _routers(subject):
@@ -142,12 +144,12 @@ def inside_apart(subject: Subject) -> Iterator[Finding]:
 
 
 def _at_the_same_router(subject: Subject, vpn: Vpn) -> Iterator[tuple[str, Vpn]]:
-    """(cluster, its vpn) of the clusters that a router of this site is joined to as well."""
+    """(cluster and where it says so, its vpn) of the clusters that a router of this site is joined to as well."""
     own = {router.address for router in vpn.routers.values()}
     for other in subject.others:
-        for _, theirs in _joined(other):
+        for site, theirs in _joined(other):
             if any(router.address in own for router in theirs.routers.values()):
-                yield other.spec.name, theirs
+                yield other.named(("sites", site, "vpn", "inside")), theirs
 
 
 def _free(subject: Subject, vpn: Vpn) -> str:
@@ -164,7 +166,7 @@ def public(subject: Subject) -> Iterator[Finding]:
         return
     for where, _, router in _routers(subject):
         passes = router.address.is_global and not router.address.is_multicast
-        if not passes and not any(router.address in block for block in _DOCUMENTATION):
+        if not passes and not any(router.address in block for block in DOCUMENTATION):
             message = (
                 f"edge router {where[-2]} has the address {router.address}, which isn't public; no gateway reaches it"
             )

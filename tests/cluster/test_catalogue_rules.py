@@ -97,8 +97,26 @@ def test_only_zones_where_hosts_stand_are_asked(problems: Problems) -> None:
 def test_a_pool_needs_only_one_zone_that_has_its_machines(problems: Problems) -> None:
     """Two of the region's three zones have them."""
     assert (
-        said(problems(pools={"cloud": {"machine": "Standard_ND96isr_H100_v5", "max": 4, "image": "of-our-own"}})) == []
+        said(
+            problems(
+                pools={"cloud": {"machine": "Standard_ND96isr_H100_v5", "max": 4, "image": "apes:gpu:debian-12:1.0.0"}}
+            )
+        )
+        == []
     )
+
+
+def test_gpus_without_a_driver_are_refused_in_production_unless_the_cluster_installs_it(problems: Problems) -> None:
+    gpu: dict[str, Any] = {"machine": "Standard_ND96isr_H100_v5", "max": 4}
+    for more, severity in (
+        ({}, ["error"]),
+        ({"allow_no_driver": True}, []),
+        ({"image": "apes:gpu:debian-12:1.0.0"}, []),
+    ):
+        found = [p.severity for p in problems(pools={"cloud": gpu | more}) if "driver" in p.message]
+        assert found == severity
+    develop = problems(profile="development", pools={"cloud": gpu})
+    assert [p.severity for p in develop if "driver" in p.message] == ["warning"]
 
 
 def test_a_wrong_cloud_has_its_counterpart_named(problems: Problems) -> None:

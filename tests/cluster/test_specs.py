@@ -13,7 +13,7 @@ from cluster.load import check_paths, clusters, find_cluster
 SPECS = Path(__file__).parents[1] / "specs"
 VALID = sorted(SPECS.glob("valid-*.yaml"))
 INVALID = sorted(SPECS.glob("invalid-*.yaml"))
-NOT_FROM_A_FILE = {"CFG-016", "INV-006"}
+NOT_FROM_A_FILE = {"CFG-016", "CPH-007", "INV-003", "INV-004", "INV-006", "LNK-005", "LNK-006", "LNK-007", "ROC-001"}
 
 
 def head(path: Path, key: str) -> list[str]:
@@ -88,3 +88,19 @@ def test_the_clusters_of_the_inventories_give_no_problem_together() -> None:
         "jaguar": 2500,
         "lab": 3,
     }
+
+
+def test_the_table_of_wrong_inputs_names_specs_that_there_are() -> None:
+    """In a row, `-other` is short for another spec of the code before it."""
+    table = (SPECS / "README.md").read_text()
+    named = []
+    for row in table.splitlines():
+        codes_and_names = re.findall(r"`([A-Z]{3}-\d{3})?(-[a-z0-9-]*[a-z0-9])?(?:-…)?`", row)
+        latest = ""
+        for found, name in codes_and_names:
+            latest = found or latest
+            named += [f"{latest}{name}"] if latest else []
+    assert len(named) > 50
+    assert [name for name in named if not list(SPECS.glob(f"invalid-{name}*.yaml"))] == []
+    kinds = ("ETC", "CLD", "VER", "VPN", "SEC", "PUB")
+    assert {each for each in MEANING if each[:3] in kinds} <= set(re.findall(r"[A-Z]{3}-\d{3}", table))
