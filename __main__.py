@@ -1,5 +1,24 @@
 """Entry of the ordinary Pulumi CLI: ``pulumi up -s <cluster>``."""
 
-from stacks.program import main
+import sys
+from collections.abc import Mapping
+from pathlib import Path
 
-main()
+import pulumi
+
+from cluster.spec import Cluster
+from operations.readiness import NotReadyError, refuse_unready
+from stacks.plain import main
+
+
+def _refuse(cluster: Cluster, environment: Mapping[str, str]) -> None:
+    try:
+        refuse_unready(cluster, environment)
+    except NotReadyError as error:
+        raise pulumi.RunError(str(error)) from None
+
+
+_ROOT = Path(__file__).resolve().parent
+# runpy takes the folder of a program off the path when its top level has run, and clouds' packages are imported later.
+sys.path.insert(0, str(_ROOT))
+main(_ROOT, _refuse)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from bench import bare, machine, planning, toolkit
+from bench import bare, inventory, machine, planning, toolkit, validation, workers
 from bench.figures import Figure, ratios, table
 from bench.group import CommandError
 from cluster.load import find_cluster, load_cluster
@@ -42,7 +42,13 @@ def main(
     _say(f"{here}; load {load_before:.1f}")
     if load_before > BUSY_LOAD * here.cores:
         _say("other work runs on this machine: the times below are longer than the toolkit's own")
-    figures = [*_measure(cluster, rounds), *planning.measure(planning.ROUNDS, _say)]
+    figures = [
+        *_measure(cluster, rounds),
+        *planning.measure(planning.ROUNDS, _say),
+        *validation.measure(_say),
+        *inventory.measure(_say),
+        *workers.measure(_say),
+    ]
     loads = {"before": load_before, "after": machine.load()}
     if as_json:
         document = {
@@ -165,5 +171,5 @@ def _say(text: str) -> None:
 if __name__ == "__main__":
     try:
         typer.run(main)
-    except (LabError, CommandError, TimedOutError, bare.BareError) as error:
+    except (LabError, CommandError, TimedOutError, bare.BareError, workers.BenchError) as error:
         sys.exit(f"error: {error}")

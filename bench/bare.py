@@ -38,6 +38,7 @@ from network import addresses
 from network.addresses import HostAddress
 from network.flannel import net_conf
 from operations.waiting import nodes_missing, wait_until
+from stacks.lab.workers import between_workers, workers_in_region
 
 _HOSTS = Path(__file__).parent / "hosts"
 _TOKEN = "abcdef.0123456789abcdef"  # in the form of a bootstrap token; the cluster lives for a minute
@@ -68,7 +69,7 @@ def measure(cluster: Cluster) -> Run:
     began, used = time.monotonic(), _own_cpu_s()
     steps = _Steps(began)
     prepared = prepare()
-    lab = lab_spec(cluster, prepared, (API_PORT, KONNECTIVITY_PORT))
+    lab = lab_spec(cluster, prepared, (API_PORT, KONNECTIVITY_PORT), between_workers(cluster))
     try:
         datacentre.ensure(lab, partial(images.publish, prepared.images))
         with ThreadPoolExecutor(32) as pool:
@@ -107,8 +108,11 @@ def _make_hosts(cluster: Cluster, lab: LabSpec, pool: ThreadPoolExecutor) -> Non
     )
     cloud = addresses.plan(cluster).hosts()
     specs = [HostSpec(host.name, "cloud", plan.CLOUD, str(host.address), "#cloud-config\n") for host in cloud]
-    for _, host in cluster.host_list():
-        specs.append(HostSpec(host.name, "onprem", plan.rack(host.rack), str(host.address), host_key=key.decode()))
+    for host in (worker.host for worker in workers_in_region(cluster)):
+        specs.append(HostSpec(host.name, "worker", plan.WORKERS, str(host.address), "#cloud-config\n"))
+    for _, onprem in cluster.host_list():
+        segment = plan.rack(onprem.rack)
+        specs.append(HostSpec(onprem.name, "onprem", segment, str(onprem.address), host_key=key.decode()))
     list(pool.map(lambda spec: hosts.create(spec, lab), specs))
 
 
@@ -121,12 +125,14 @@ class _Sequence:
         self._lab = lab
         self._pool = pool
         self._plan = addresses.plan(cluster)
+        self._workers = {host.name: str(host.address) for _, host in cluster.host_list()}
+        self._workers |= {worker.host.name: str(worker.host.address) for worker in workers_in_region(cluster)}
         self._urls = {name: f"{plan.MIRROR_URL}/{artefact.source}" for name, artefact in catalogue().items()}
 
     def run(self) -> None:
         """Returns when every node is Ready, as the API says through the load balancer."""
         etcds = [self._pool.submit(self._etcd, role) for role in addresses.ROLES]
-        workers = [self._pool.submit(self._worker, host.name) for _, host in self._cluster.host_list()]
+        workers = [self._pool.submit(self._worker, name) for name in self._workers]
         first, *others = self._plan.api_servers
         fetched = {host.name: self._pool.submit(self._fetch, host.name) for host in self._plan.api_servers}
         fetched[first.name].result()
@@ -140,10 +146,8 @@ class _Sequence:
         _all(etcds + workers + started)
         self._steps.done("workers prepared")
         operator = yaml.safe_load(_script(first.name, "cat /etc/kubernetes/super-admin.conf"))
-        joins = [
-            self._pool.submit(self._join, host.name, str(host.address), ca) for _, host in self._cluster.host_list()
-        ]
-        expected = frozenset(host.name for _, host in self._cluster.host_list())
+        joins = [self._pool.submit(self._join, name, address, ca) for name, address in self._workers.items()]
+        expected = frozenset(self._workers)
         api = kubeconfig.new_client_from_config_dict(operator)
         wait_until(lambda: nodes_missing(api, expected), _READY_S, lambda _: None)
         _all(joins)

@@ -16,6 +16,7 @@ from cluster.spec import Cluster
 from network import addresses
 from operations.access import ROOT
 from operations.build import STEPS
+from stacks.lab.workers import workers_in_region
 
 MENAGERIE = str(ROOT / "menagerie")
 NODES_READY = STEPS[4]
@@ -145,7 +146,9 @@ def kinds(cluster: Cluster) -> dict[str, tuple[str, ...]]:
     plan = addresses.plan(cluster)
     api = tuple(host.name for host in plan.api_servers)
     members = tuple(host.name for host in plan.hosts() if host.name not in api)
-    return {"api_servers": api, "etcds": members, "workers": tuple(host.name for _, host in cluster.host_list())}
+    workers = [host.name for _, host in cluster.host_list()]
+    workers += [worker.host.name for worker in workers_in_region(cluster)]
+    return {"api_servers": api, "etcds": members, "workers": tuple(workers)}
 
 
 def host_names(cluster: Cluster) -> tuple[str, ...]:

@@ -38,6 +38,9 @@ def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> N
         return
     console.print(f"\n{cluster.name} is up after {steps.total_s:.0f} s: {_changes(built)}\n", markup=False)
     print_status(status)
+    outputs = built.access.outputs
+    if outputs.public_target:
+        console.print(f"\nLet {outputs.public_name} point at {outputs.public_target}.", markup=False, highlight=False)
     program = ".menagerie/bin/kubectl" if cluster.is_lab else "kubectl"
     kubectl = f'{program} --kubeconfig "$(./menagerie kubeconfig {cluster.name})"'
     console.print(

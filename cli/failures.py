@@ -21,13 +21,16 @@ from inventories.matching import NothingMatches
 from inventories.run import RunFailed
 from lab.errors import ForeignLabError, LabError, PreflightError
 from operations.access import NotBuiltError
-from operations.build import KeepsDataError, WorkersError
+from operations.build import KeepsDataError
+from operations.configure import WorkersError
 from operations.etcd import EtcdError
 from operations.readiness import NotReadyError
 from operations.stack import UnknownSecretError
 from operations.verify.proof import RepairError
 from operations.verify.run import UnknownProofError
 from operations.waiting import TimedOutError
+from roce.plan import NothingToTest
+from roce.results import OtherPlanError
 from stacks.automation import PassphraseError, StackError, StackLockedError
 from tools.build import BuildError
 from tools.golang import GoMissing
@@ -41,6 +44,8 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (KeepsDataError, "keeps-data", exits.BAD_INPUT),
     (UnknownSecretError, "unknown-secret", exits.BAD_INPUT),
     (PassphraseError, "passphrase", exits.BAD_INPUT),
+    (NothingToTest, "no-rdma", exits.BAD_INPUT),
+    (OtherPlanError, "other-plan", exits.BAD_INPUT),
     (ForeignLabError, "foreign-lab", exits.LOCKED),
     (StackLockedError, "locked", exits.LOCKED),
     (PreflightError, "machine-unfit", exits.FAILED),

@@ -13,11 +13,11 @@ from typing import Annotated
 
 import typer
 
-from cli import exits, policies, topology, validate
+from cli import configure, exits, policies, roce, topology, validate
 from cli.options import AllowUnknownOpt, ClusterArg, JsonOpt, LimitOpt, TagsOpt, examples, words
 from cli.output import console, print_json, print_problems
 from cluster import schema as json_schema
-from cluster.load import Loaded, SpecError, check_paths, find_cluster
+from cluster.load import Loaded, SpecError, check_paths, find_cluster, load_beside
 from cluster.load import clusters as known_clusters
 from cluster.problems import Problem
 from cluster.spec import Cluster
@@ -120,9 +120,11 @@ def flows(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
     table.show(_one(cluster, allow_unknown=True), as_json=as_json)
 
 
+app.command(epilog=configure.EXAMPLES)(configure.configure)
 app.command(epilog=policies.EXAMPLES)(policies.policies)
 app.command(epilog=topology.EXAMPLES)(topology.topology)
 app.command(epilog=validate.EXAMPLES)(validate.validate)
+app.add_typer(roce.app, name="roce")
 
 
 @app.command(
@@ -151,7 +153,9 @@ def preview(
     from cli import build
     from operations.build import Selection
 
-    build.preview(_one(cluster, allow_unknown=allow_unknown), Selection(limit, words(tags)), diff=diff, as_json=as_json)
+    build.preview(
+        _to_build(cluster, allow_unknown=allow_unknown), Selection(limit, words(tags)), diff=diff, as_json=as_json
+    )
 
 
 @app.command(
@@ -181,7 +185,7 @@ def up(
     from cli import build
     from operations.build import Selection
 
-    one = _one(cluster, allow_unknown=allow_unknown)
+    one = _to_build(cluster, allow_unknown=allow_unknown)
     build.up(one, Selection(limit, words(tags)), yes=yes or as_json, as_json=as_json)
 
 
@@ -299,3 +303,12 @@ def _one(name: str, *, allow_unknown: bool = True) -> Cluster:
         raise SpecError(problems)
     print_problems(problems)
     return loaded[0].cluster
+
+
+def _to_build(name: str, *, allow_unknown: bool) -> Cluster:
+    """As `_one`, and refused where it clashes with another cluster of inventories/."""
+    loaded, problems = load_beside(find_cluster(name, ROOT), ROOT, allow_unknown=allow_unknown)
+    if loaded is None:
+        raise SpecError(problems)
+    print_problems(problems)
+    return loaded.cluster

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,6 +32,7 @@ EXAMPLES = examples(
     ("validate", "every cluster that is in a cloud"),
     ("validate horus ibis", "some of them"),
     ("validate new/cluster.yaml", "one that is not in inventories/ yet"),
+    ("validate --jobs 1", "where there is little memory"),
     ("validate --json", "for a machine"),
     ("validate --sarif out.sarif", "for a code host; docs/ci.md"),
     ("validate --junit out.xml", "for a CI server; docs/ci.md"),
@@ -52,6 +54,10 @@ def validate(
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", dir_okay=False, help="Write stages as JUnit's XML.")
     ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", "-j", min=1, help="Clusters at a time. Default: one a core. One takes about 450 MB."),
+    ] = None,
 ) -> None:
     """Prove specs and their stacks without an account, a network or root.
 
@@ -70,6 +76,8 @@ def validate(
     board = _Board([subject.name for subject in subjects])
     with board.shown(quiet=as_json):
         options = fleet.Options(fleet.engine(), allow_unknown)
+        if jobs:
+            options = replace(options, jobs=jobs)
         report = fleet.validate(subjects, options, board.tell, board.done)
     _write(report, sarif, junit)
     if as_json:

@@ -18,6 +18,9 @@ class Role(StrEnum):
     """Who runs menagerie and kubectl."""
     LOAD_BALANCER = "load balancer"
     """In front of the API servers; the source of its probes, and of what it passes on."""
+    PUBLIC_OPERATOR = "operator on the internet"
+    PUBLIC_BALANCER = "public load balancer"
+    """In front of the API servers too, where the spec asks for a public endpoint."""
     API_SERVER = "API server"
     ETCD_MAIN = "etcd main member"
     ETCD_EVENTS = "etcd events member"
@@ -30,6 +33,9 @@ class Role(StrEnum):
     VPN_GATEWAY = "VPN gateway of the cloud"
     SECRET_STORE = "secret store"
     """And of the payloads that user data refers to."""
+    CLOUD_API = "API of the cloud"
+    """By which volumes are made and attached."""
+    FILE_STORE = "shared file system"
     ARTEFACT_MIRROR = "artefact mirror"
     """Or the upstream download sites."""
     REGISTRY = "image registry"
@@ -41,7 +47,17 @@ class Role(StrEnum):
 
 CLOUD_SIDE = (Role.API_SERVER, Role.ETCD_MAIN, Role.ETCD_EVENTS, Role.WORKER_IN_REGION)
 """Hosts that boot from user data."""
-OWN = frozenset({*CLOUD_SIDE, Role.LOAD_BALANCER, Role.WORKER_AT_SITE, Role.POD, Role.SITE_EDGE, Role.VPN_GATEWAY})
+OWN = frozenset(
+    {
+        *CLOUD_SIDE,
+        Role.LOAD_BALANCER,
+        Role.PUBLIC_BALANCER,
+        Role.WORKER_AT_SITE,
+        Role.POD,
+        Role.SITE_EDGE,
+        Role.VPN_GATEWAY,
+    }
+)
 """What is part of the cluster; the others are around it, and their firewalls are not ours."""
 
 

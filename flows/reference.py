@@ -17,6 +17,8 @@ and VXLAN with direct routing, with the default ports.
   worker, so their way to the API is a row of the worker.
 - With `etcd.events.hosts: main`, the rows of etcd events are rows of the hosts of main.
 - Without `direct_routing`, nothing reaches a pod but inside VXLAN. With `host-gw` there is no VXLAN.
+- With `control_plane.public`, the operators that it names reach the API by a load balancer of its own, on the API's
+  port alone, which passes on to API servers as the first one does.
 - Without `vpn` at a site, there is neither an edge router nor a gateway. With it, all that the site and the region send
   each other goes through its tunnels; the rows of who sends what stay the same.
 - Where a load balancer keeps its clients' addresses, a rule for API servers names who may reach the load balancer,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster, ClusterSpec, EtcdHosts, FlannelBackend, RoleName
+from cluster.storage import controllers_pool, has_file
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.members import settings
 from flows.flow import CLOUD_SIDE, Flow, Protocol, Role, Table
@@ -14,7 +15,7 @@ from network.addresses import ROLES
 
 KUBELET_PORT = 10250
 """The kubelet's default, which its configuration leaves."""
-HTTP, HTTPS, DNS, NTP = 80, 443, 53, 123
+HTTP, HTTPS, DNS, NTP, NFS = 80, 443, 53, 123, 2049
 """Where services around the cluster listen, by IANA's register; metadata services speak HTTP."""
 IKE, IKE_NAT, BGP = 500, 4500, 179
 """RFC 7296, also through a NAT, where packets are carried in UDP too; RFC 4271."""
@@ -35,11 +36,12 @@ def flows(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> Table:
     hosts = {role: _hosts(spec, role) for role in ROLES}
     machines = tuple(dict.fromkeys((Role.API_SERVER, *hosts.values(), *workers)))
     return (
-        *_into_control_plane(workers),
+        *_into_control_plane(spec, workers),
         *(flow for role in ROLES for flow in _into_etcd(cluster, role, hosts[role])),
         *_into_workers(spec, workers),
         *_into_pods(spec, workers),
         *_between_site_and_cloud(spec),
+        *_for_volumes(spec),
         *_to_the_outside(machines, workers, source),
     )
 
@@ -65,7 +67,7 @@ def _udp(sources: Iterable[Role], destination: Role, port: int, why: str) -> Ite
     return (Flow(source, destination, Protocol.UDP, (port,), why) for source in sources)
 
 
-def _into_control_plane(workers: tuple[Role, ...]) -> Iterator[Flow]:
+def _into_control_plane(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow]:
     balancer = Role.LOAD_BALANCER
     yield from _tcp([Role.OPERATOR], balancer, [API_PORT], "The operator asks the API.")
     yield from _tcp(workers, balancer, [API_PORT], "Kubelets, flannel, kube-proxy and pods ask the API.")
@@ -74,6 +76,10 @@ def _into_control_plane(workers: tuple[Role, ...]) -> Iterator[Flow]:
     requests = "Requests to the API, and the probe whether it is ready."
     yield from _tcp([balancer], Role.API_SERVER, [API_PORT], requests)
     yield from _tcp([balancer], Role.API_SERVER, [KONNECTIVITY_PORT], "The tunnels of konnectivity agents.")
+    if spec.control_plane.public:
+        outside = "Operators without a line to the region ask the API, as control_plane.public has it."
+        yield from _tcp([Role.PUBLIC_OPERATOR], Role.PUBLIC_BALANCER, [API_PORT], outside)
+        yield from _tcp([Role.PUBLIC_BALANCER], Role.API_SERVER, [API_PORT], requests)
 
 
 def _into_etcd(cluster: Cluster, role: RoleName, hosts: Role) -> Iterator[Flow]:
@@ -117,6 +123,15 @@ def _between_site_and_cloud(spec: ClusterSpec) -> Iterator[Flow]:
         yield Flow(source, destination, Protocol.ESP, (), "What a site and the region send each other, encrypted.")
     # Azure's gateway leaves it to a router with a link-local address to open the session (VPN Gateway FAQ).
     yield from _tcp([edge], gateway, [BGP], "BGP inside a tunnel: the racks of the site, and the hosts in the region.")
+
+
+def _for_volumes(spec: ClusterSpec) -> Iterator[Flow]:
+    """Drivers' controllers share the firewall of all workers in the region."""
+    worker = [Role.WORKER_IN_REGION]
+    if controllers_pool(spec):
+        yield from _tcp(worker, Role.CLOUD_API, [HTTPS], "Controllers of volumes make, attach and delete them.")
+    if has_file(spec):
+        yield from _tcp(worker, Role.FILE_STORE, [NFS], "Nodes mount shared file systems for their pods.")
 
 
 def _to_the_outside(machines: tuple[Role, ...], workers: tuple[Role, ...], source: ArtefactSource) -> Iterator[Flow]:

@@ -75,7 +75,7 @@ def node_ranges(cluster: Cluster) -> tuple[IPv4Network, ...]:
     """
     spec = cluster.spec
     racks = [rack for site in spec.sites.values() for rack in site.racks.values()]
-    return (*(worker_ranges(spec) if spec.cloud_workers and not cluster.is_lab else ()), *racks)
+    return (*(worker_ranges(spec) if spec.cloud_workers else ()), *racks)
 
 
 def _lab_hosts(spec: ClusterSpec) -> dict[str, tuple[HostAddress, ...]]:

@@ -17,7 +17,8 @@ from cluster.vpn import ENDS, TUNNEL_PREFIX, gateway, tunnel_mss, tunnel_mtu
 
 @dataclass(frozen=True)
 class End:
-    """One end of a tunnel. announces: the routes that it tells the other by BGP, rising."""
+    """One end of a tunnel. address: where it speaks BGP, with the range of the tunnel's link, or alone (/32) where the
+    cloud's tunnels have no addresses of their own. announces: the routes that it tells the other by BGP, rising."""
 
     address: IPv4Interface
     asn: int
@@ -51,7 +52,8 @@ def tunnels(cluster: Cluster) -> tuple[Tunnel, ...]:
 
     A tunnel's addresses follow from its site's range and the router's place in it, so another site, or a
     router after the others, moves nobody. The gateway has the first address, as AWS wants it
-    (learn.microsoft.com, vpn-gateway-howto-aws-bgp).
+    (learn.microsoft.com, vpn-gateway-howto-aws-bgp). Where tunnels have no addresses (`cluster.vpn.Gateway`),
+    a router has that of its first tunnel in all of them.
     """
     return tuple(tunnel for site in cluster.spec.sites for tunnel in _of_site(cluster, site))
 
@@ -64,8 +66,9 @@ def _of_site(cluster: Cluster, name: str) -> tuple[Tunnel, ...]:
     made, routes = [], tuple(collapse_addresses(site.racks.values()))
     links = vpn.inside.subnets(new_prefix=TUNNEL_PREFIX)
     for router, settings in vpn.routers.items():
-        for end in range(ENDS):
-            link = next(links)
+        own = [next(links) for _ in range(ENDS)]
+        for end, link in enumerate(own):
+            cloud, edge = _addresses(link, own[0], gateway(spec).numbered)
             made.append(
                 Tunnel(
                     site=name,
@@ -73,8 +76,8 @@ def _of_site(cluster: Cluster, name: str) -> tuple[Tunnel, ...]:
                     gateway_end=end,
                     peer=settings.address,
                     secret=settings.psk.secret,
-                    cloud=End(_address(link, 1), gateway(spec).asn, (spec.network.nodes,)),
-                    edge=End(_address(link, 2), vpn.asn, routes),
+                    cloud=End(cloud, gateway(spec).asn, (spec.network.nodes,)),
+                    edge=End(edge, vpn.asn, routes),
                     mtu=tunnel_mtu(spec, vpn),
                     mss=tunnel_mss(spec, vpn),
                 )
@@ -82,5 +85,8 @@ def _of_site(cluster: Cluster, name: str) -> tuple[Tunnel, ...]:
     return tuple(made)
 
 
-def _address(link: IPv4Network, number: int) -> IPv4Interface:
-    return IPv4Interface((link[number], link.prefixlen))
+def _addresses(link: IPv4Network, first: IPv4Network, numbered: bool) -> tuple[IPv4Interface, IPv4Interface]:
+    """The gateway's and the router's. first: the link of the router's first tunnel."""
+    if numbered:
+        return IPv4Interface((link[1], link.prefixlen)), IPv4Interface((link[2], link.prefixlen))
+    return IPv4Interface(link[1]), IPv4Interface(first[2])

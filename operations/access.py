@@ -65,15 +65,14 @@ class Access:
 
     @cached_property
     def server(self) -> str:
-        """URL of the API: by name where this machine finds the name, else by the load balancer's first address.
+        """URL of the API: by the first of its names that this machine finds, else by the load balancer's first address.
 
-        A cluster's private DNS zone answers inside its region; the API's certificate covers both.
+        A cluster's private DNS zone answers inside its region, where the private name is found and goes first. The
+        API's certificate covers them all.
         """
-        host, _, port = self.outputs.endpoint.rpartition(":")
-        try:
-            socket.getaddrinfo(host, port)
-        except OSError:
-            host = next(iter(self.outputs.balancers), host)
+        private, _, port = self.outputs.endpoint.rpartition(":")
+        names = [name for name in (private, self.outputs.public_name) if name and _is_found(name, port)]
+        host = next(iter([*names, *self.outputs.balancers, private]))
         return f"https://{host}:{port}"
 
     def kubeconfig(self) -> dict[str, Any]:
@@ -148,6 +147,14 @@ def _runtime_path(cluster: str) -> Path:
     base = Path(os.environ.get("XDG_RUNTIME_DIR") or "/run")
     checkout = hashlib.sha256(str(ROOT).encode()).hexdigest()[:8]
     return base / "menagerie" / checkout / cluster
+
+
+def _is_found(name: str, port: str) -> bool:
+    try:
+        socket.getaddrinfo(name, port)
+    except OSError:
+        return False
+    return True
 
 
 def _base64(text: str) -> str:

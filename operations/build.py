@@ -4,45 +4,29 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from cluster.spec import Cluster
-from inventories.build import Inventory, Variables, build, layout
+from inventories.build import layout
 from inventories.matching import check_tags, limited
 from inventories.report import Progress, RunReport
-from inventories.run import run
-from inventories.variables import declared, read_variables, roles
+from inventories.tally import Tally, words
 from operations import lab
 from operations.access import ROOT, STATE, Access, NotBuiltError, forget_runtime
+from operations.configure import Request, Tokens, WorkersError, configure, patience_s, plan, tokens, variables
 from operations.plan import Plan, Planner
 from operations.readiness import refuse_unready
 from operations.stack import has_stack, open_stack
 from stacks.automation import StackError, StackLockedError, Summary
 from stacks.events import begun, describe, told
+from workers.group_vars import roles
 
 if TYPE_CHECKING:
     from operations.waiting import Report
-
-TIMEOUT_S = 180
-CLOUD_TIMEOUT_S = 900
-"""For each thing waited for: hosts of a cloud take minutes to start, and a lab's have no time to lose."""
-INVENTORIES = ROOT / "inventories"
-
-
-class WorkersError(Exception):
-    """Some workers could not be configured; `unreachable` tells whether that is all that went wrong."""
-
-    def __init__(self, report: RunReport) -> None:
-        self.unreachable = bool(report.unreachable) and not report.failed
-        done = sum(host.succeeded for host in report.hosts.values())
-        lines = [f"{done} of {len(report.hosts)} hosts done"]
-        lines += [f"{f.host}: {f.role}: {f.task}: {f.message}" for f in report.failures]
-        super().__init__(
-            "\n  ".join(lines) + "\nRun the same command again when they are mended; it goes on from here."
-        )
 
 
 class KeepsDataError(Exception):
@@ -124,7 +108,7 @@ def refuse(cluster: Cluster, selection: Selection = Selection(), *, declares: bo
     if selection.limit:
         limited(layout(cluster), selection.limit)
     check_tags(selection.tags, roles(ROOT))
-    _variables(cluster)
+    variables(cluster)
     if cluster.is_lab:
         lab.refuse_without_rights()
 
@@ -142,24 +126,26 @@ def up(cluster: Cluster, steps: Steps, selection: Selection = Selection()) -> Bu
 
 def _bring_up_workers(cluster: Cluster, access: Access, steps: Steps, selection: Selection) -> RunReport:
     # What works on the API is not in memory beside the engine; see `Access.api`.
+    from operations.nodes import region_missing
     from operations.status import not_well
-    from operations.tokens import join_token
-    from operations.waiting import api_missing, nodes_missing, wait_until
+    from operations.waiting import nodes_missing, wait_until
 
-    api, patience_s = access.api(), TIMEOUT_S if cluster.is_lab else CLOUD_TIMEOUT_S
+    api, patience = access.api(), patience_s(cluster)
     with steps.step(STEPS[2]):
-        wait_until(lambda: api_missing(api), patience_s, steps.detail)
-    with steps.step(STEPS[3]), join_token(api) as token:
-        workers = _configure(cluster, access, token, steps, selection, check=False)
+        make = tokens(cluster, access, steps.detail)
+    with steps.step(STEPS[3]):
+        workers = _configure(cluster, access, make, steps, selection, check=False)
         if not workers.succeeded:
             raise WorkersError(workers)
     if STEPS[4] in selection.steps:
         with steps.step(STEPS[4]):
             expected = frozenset(limited(layout(cluster), selection.limit))
-            wait_until(lambda: nodes_missing(api, expected), patience_s, steps.detail)
+            wait_until(lambda: nodes_missing(api, expected), patience, steps.detail)
+            if selection.is_all:
+                wait_until(lambda: region_missing(cluster, api), patience, steps.detail)
     if STEPS[5] in selection.steps:
         with steps.step(STEPS[5]):
-            wait_until(lambda: not_well(cluster, access), patience_s, steps.detail)
+            wait_until(lambda: not_well(cluster, access), patience, steps.detail)
     return workers
 
 
@@ -179,7 +165,7 @@ def preview(
             access = Access.from_stack(cluster.name, stack.outputs())
         except NotBuiltError:
             return Built(summary, None, None, planner.plan())
-        workers = _configure(cluster, access, None, steps, selection, check=True)
+        workers = _configure(cluster, access, nullcontext, steps, selection, check=True)
     if not workers.succeeded:
         raise WorkersError(workers)
     return Built(summary, workers, access, planner.plan())
@@ -225,39 +211,27 @@ def _prepare(cluster: Cluster, report: Report) -> None:
         lab.prepare(cluster, report)
 
 
-def _variables(cluster: Cluster) -> Variables:
-    known = frozenset[str]().union(*declared(ROOT).values())
-    return read_variables(INVENTORIES / cluster.name, layout(cluster).groups, known)
-
-
 def _configure(
-    cluster: Cluster, access: Access, token: str | None, steps: Steps, selection: Selection, *, check: bool
+    cluster: Cluster, access: Access, make: Tokens, steps: Steps, selection: Selection, *, check: bool
 ) -> RunReport:
-    inventory = build(cluster, access.outputs, token, _variables(cluster))
-    if not inventory.hosts:
+    work = plan(cluster, access, Request(selection.limit, selection.tags, check, diff=check))
+    if not work.hosts:
         return RunReport({})
-    with access.ssh_key_file() as key:
-        report = run(
-            inventory,
-            check=check,
-            diff=check,
-            limit=selection.limit,
-            tags=selection.tags,
-            private_key=key,
-            on_progress=_teller(inventory, steps.detail),
-        )
+    report, why_stopped = configure(work, make, teller(len(work.hosts), steps.detail))
     if report.canceled:
         raise KeyboardInterrupt
+    if why_stopped:
+        raise WorkersError(report, why_stopped)
     return report
 
 
-def _teller(inventory: Inventory, report: Report) -> Callable[[Progress], None]:
-    """Tells of each task that ends, with how many tasks are left on all hosts together."""
-    numbers: dict[str, int] = {}
+def teller(hosts: int, report: Report) -> Callable[[Progress], None]:
+    """Tells after each task that ends how far the hosts are."""
+    tally = Tally(hosts)
 
     def tell(progress: Progress) -> None:
-        numbers[progress.host] = progress.number
-        done, total = sum(numbers.values()), progress.total * len(inventory.hosts)
-        report(f"{progress.host}: {progress.task} ({done} of about {total} tasks)")
+        now = time.monotonic()
+        tally.hear(progress, now)
+        report(f"{words(tally.count, tally.left_s())}; {progress.host}: {progress.task}")
 
     return tell

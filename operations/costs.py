@@ -81,7 +81,6 @@ def _items(resource: Resource, everything: tuple[Resource, ...]) -> Iterator[Ite
 # One a resource, whatever its inputs are.
 _SIMPLE = {
     "aws:ec2/eip:Eip": Kind.PUBLIC_ADDRESS,
-    "aws:ec2/natGateway:NatGateway": Kind.NAT,
     "aws:ec2/vpnConnection:VpnConnection": Kind.VPN_CONNECTION,
     "aws:ec2/vpnGateway:VpnGateway": Kind.VPN_GATEWAY,
     "aws:kms/key:Key": Kind.KEY,
@@ -165,6 +164,11 @@ def _aws_volume(inputs: Inputs) -> Iterator[Item]:
     yield _disk(inputs.get("type"), inputs.get("size"), inputs.get("iops"))
 
 
+def _aws_nat(inputs: Inputs) -> Iterator[Item]:
+    """A regional one is in every zone that has hosts, and billed for each ("Regional NAT gateways")."""
+    yield Item(Kind.NAT, "regional, for each zone with hosts" if inputs.get("availabilityMode") == "regional" else "")
+
+
 def _aws_endpoint(inputs: Inputs) -> Iterator[Item]:
     """Those of S3 and DynamoDB, which are routes, cost nothing (AWS PrivateLink pricing); others once a subnet."""
     if inputs.get("vpcEndpointType") == "Interface":
@@ -224,6 +228,7 @@ def _lab_volume(_: Inputs) -> Iterator[Item]:
 _ALONE: dict[str, Callable[[Inputs], Iterator[Item]]] = {
     "aws:ebs/volume:Volume": _aws_volume,
     "aws:ec2/instance:Instance": _aws_instance,
+    "aws:ec2/natGateway:NatGateway": _aws_nat,
     "aws:ec2/vpcEndpoint:VpcEndpoint": _aws_endpoint,
     "azure-native:compute:Disk": _azure_disk,
     "azure-native:compute:VirtualMachine": _azure_machine,

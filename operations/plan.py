@@ -143,7 +143,8 @@ def _change(urn: str, events: list[Begun]) -> Change | None:
     because = forcing if action is Action.REPLACE and forcing else changed if action is not Action.CREATE else ()
     type_, name = events[0].type, _name(urn)
     gone = action in (Action.REPLACE, Action.DELETE)
-    resource = Resource(type_, name, urn, protect=any(event.protected for event in events))
+    inputs = next((event.before for event in events if event.before), {})
+    resource = Resource(type_, name, urn, inputs=inputs, protect=any(event.protected for event in events))
     return Change(action, name, type_, plain(type_), because, data.kept_by(resource) if gone else None)
 
 

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from ipaddress import ip_address
+from typing import Any
 
 import urllib3
 from kubernetes import client
@@ -15,12 +15,12 @@ from kubernetes.client.exceptions import ApiException
 
 from cluster.outputs import ClusterOutputs
 from cluster.spec import Cluster
-from cluster.subnets import worker_ranges
-from control_plane import dns, manifests
+from control_plane import csi, dns, manifests
 from etcd.apiserver import ready_checks
 from network.addresses import ROLES
 from operations.access import Access
 from operations.etcd import EtcdClient, EtcdError
+from operations.nodes import in_the_region, least_in_region
 from operations.waiting import is_ready
 
 ANSWER_S = 5.0
@@ -124,7 +124,7 @@ def _api(api: client.ApiClient, cluster: Cluster) -> Iterator[Item]:
     """What only the API tells. The first call that fails ends it: the others would only wait as long."""
     yield from _health(api)
     yield from _nodes(api, cluster)
-    yield from _addons(api)
+    yield from _addons(cluster, api)
 
 
 def _health(api: client.ApiClient) -> Iterator[Item]:
@@ -156,7 +156,7 @@ def _verbose_checks(api: client.ApiClient) -> Iterable[tuple[str, bool]]:
 def _nodes(api: client.ApiClient, cluster: Cluster) -> Iterator[Item]:
     nodes = {n.metadata.name: n for n in client.CoreV1Api(api).list_node(_request_timeout=ANSWER_S).items}
     expected = {host.name: f"{pool}, rack {host.rack}" for pool, host in cluster.host_list()}
-    in_region = {name: _zone(node) for name, node in nodes.items() if name not in expected and _is_in(cluster, node)}
+    in_region = {name: _zone(nodes[name]) for name in in_the_region(cluster, nodes.values())}
     for name in sorted(set(nodes) | set(expected)):
         node = nodes.get(name)
         where = expected.get(name) or in_region.get(name, "not in the spec")
@@ -167,31 +167,32 @@ def _nodes(api: client.ApiClient, cluster: Cluster) -> Iterator[Item]:
         version = node.status.node_info.kubelet_version
         known = name in expected or name in in_region
         yield Item("nodes", name, is_ready(node) and known, f"{state}, {version}, {where}")
-    if least := sum(pool.min for pool in cluster.spec.pools.values() if pool.site is None):
-        found = len(in_region)
-        yield Item("nodes", "workers in the region", found >= least, f"{found}, of {least} at least")
+    if least := least_in_region(cluster):
+        found = sum(is_ready(nodes[name]) for name in in_region)
+        yield Item("nodes", "workers in the region", found >= least, f"{found} Ready, of {least} at least")
 
 
-def _is_in(cluster: Cluster, node: client.V1Node) -> bool:
-    """Whether a node has its address where the region's workers have theirs; their names are the cloud's choice."""
-    ranges = worker_ranges(cluster.spec) if cluster.spec.cloud_workers and not cluster.is_lab else ()
-    own = [ip_address(each.address) for each in node.status.addresses or () if each.type == "InternalIP"]
-    return any(address in network for address in own for network in ranges)
+def _workloads(api: client.ApiClient, namespace: str) -> dict[str, tuple[Any, int | None, int | None]]:
+    """Name -> (the object, pods wanted, pods ready)."""
+    apps = client.AppsV1Api(api)
+    daemons = apps.list_namespaced_daemon_set(namespace, _request_timeout=ANSWER_S).items
+    deployments = apps.list_namespaced_deployment(namespace, _request_timeout=ANSWER_S).items
+    return {
+        **{d.metadata.name: (d, d.status.desired_number_scheduled, d.status.number_ready) for d in daemons},
+        **{d.metadata.name: (d, d.spec.replicas, d.status.ready_replicas) for d in deployments},
+    }
 
 
 def _zone(node: client.V1Node) -> str:
     return f"in the region, zone {(node.metadata.labels or {}).get('topology.kubernetes.io/zone', 'unknown')}"
 
 
-def _addons(api: client.ApiClient) -> Iterator[Item]:
-    apps = client.AppsV1Api(api)
-    daemons = apps.list_namespaced_daemon_set("kube-system", _request_timeout=ANSWER_S).items
-    deployments = apps.list_namespaced_deployment("kube-system", _request_timeout=ANSWER_S).items
-    found = {
-        **{d.metadata.name: (d, d.status.desired_number_scheduled, d.status.number_ready) for d in daemons},
-        **{d.metadata.name: (d, d.spec.replicas, d.status.ready_replicas) for d in deployments},
+def _addons(cluster: Cluster, api: client.ApiClient) -> Iterator[Item]:
+    drivers = {
+        thing["metadata"]["name"] for thing in csi.objects(cluster) if thing["kind"] in ("DaemonSet", "Deployment")
     }
-    for name in sorted({*ADDONS, *found}):
+    found = _workloads(api, "kube-system") | (_workloads(api, csi.NAMESPACE) if drivers else {})
+    for name in sorted({*ADDONS, *drivers, *found}):
         if name not in found:
             yield Item("add-ons", name, False, "missing; an API-server host makes it again when it boots")
             continue

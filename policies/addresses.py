@@ -1,4 +1,7 @@
-"""Nothing has a public address but NAT and VPN gateways, and nothing is let in from everywhere."""
+"""Nothing has a public address but NAT and VPN gateways, and nothing is let in from everywhere.
+
+A spec may ask for one more: the load balancer of ``control_plane.public``.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,15 @@ RESERVED: Mapping[str, tuple[tuple[str, str], ...]] = {
 }
 """Type of an address -> the gateways that may have one, and where they name it."""
 
+_BALANCER_OF_AZURE = "azure-native:network:LoadBalancer"
+
+OF_BALANCERS: Mapping[str, tuple[str, str]] = {
+    "aws:ec2/eip:Eip": ("aws:lb/loadBalancer:LoadBalancer", "subnetMappings[].allocationId"),
+    "azure-native:network:PublicIPAddress": (_BALANCER_OF_AZURE, "frontendIPConfigurations[].publicIPAddress.id"),
+    "gcp:compute/address:Address": ("gcp:compute/forwardingRule:ForwardingRule", "ipAddress"),
+}
+"""Type of an address -> the load balancer that may have one where the spec asks for a public endpoint."""
+
 _BALANCERS_OF_AWS = (
     "aws:alb/loadBalancer:LoadBalancer",
     "aws:elb/loadBalancer:LoadBalancer",
@@ -62,8 +74,11 @@ def _broken(rule: str, resource: Resource, what: str, way_out: str, severity: Se
     return Violation(rule, resource, f"{resource.type} {resource.name} {what}", way_out, severity)
 
 
-def _addresses(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
+def _addresses(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
+    asked = cluster.spec.control_plane.public is not None
     for resource in of_types(resources, GIVEN):
+        if asked and resource.type == _BALANCER_OF_AZURE:
+            continue
         for path in GIVEN[resource.type]:
             if any(
                 value is not False and value != "false" and not is_hidden(value) for value in at(resource.inputs, path)
@@ -71,7 +86,7 @@ def _addresses(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]
                 way = f"leave {path.replace('[]', '')} out; hosts go out through NAT"
                 yield _broken("addresses-private", resource, f"has a public address ({path})", way)
     for resource in of_types(resources, RESERVED):
-        if _is_public(resource) and not _is_a_gateways(resource, resources):
+        if _is_public(resource) and not _is_anothers(resource, resources, asked):
             way = "use a private address; only NAT and VPN gateways have public ones"
             yield _broken("addresses-private", resource, "is a public address of neither a NAT nor a VPN gateway", way)
 
@@ -82,17 +97,21 @@ def _is_public(address: Resource) -> bool:
     return not (address.type.startswith("gcp:") and (kind == "INTERNAL" or is_hidden(kind)))
 
 
-def _is_a_gateways(address: Resource, resources: Sequence[Resource]) -> bool:
+def _is_anothers(address: Resource, resources: Sequence[Resource], asked: bool) -> bool:
+    """Whether it belongs to what may have one; asked: for a public endpoint."""
     names = names_of(address)
+    more = (OF_BALANCERS[address.type],) if asked and address.type in OF_BALANCERS else ()
     return any(
         is_one_of(value, names)
-        for type_, path in RESERVED[address.type]
+        for type_, path in (*RESERVED[address.type], *more)
         for gateway in of_types(resources, (type_,))
         for value in at(gateway.inputs, path)
     )
 
 
-def _balancers(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
+def _balancers(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
+    if cluster.spec.control_plane.public:
+        return
     for resource in of_types(resources, _BALANCERS_OF_AWS):
         inside = first(resource.inputs, "internal")
         if not is_on(inside) and not is_hidden(inside):
@@ -107,7 +126,8 @@ def _balancers(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]
 
 
 def _ingress(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
-    asked = {str(range_) for range_ in cluster.spec.control_plane.operators}
+    plane = cluster.spec.control_plane
+    asked = {str(range_) for range_ in (*plane.operators, *(plane.public.operators if plane.public else ()))}
     for resource in resources:
         wide = dict.fromkeys(source for source in _sources(resource) if _is_everywhere(source))
         for source in wide:
@@ -142,11 +162,21 @@ def _sources(resource: Resource) -> Iterator[Any]:
             named = _all(inputs, "sourceRanges[]", "sourceTags[]", "sourceServiceAccounts[]")
             # "VPC firewall rules": where no source is named, it is 0.0.0.0/0.
             yield from list(named) or ["0.0.0.0/0"]
+        case "gcp:compute/regionNetworkFirewallPolicyWithRules:RegionNetworkFirewallPolicyWithRules":
+            yield from _of_a_policy(inputs)
         case "azure-native:network:NetworkSecurityGroup":
             for rule in at(inputs, "securityRules[]"):
                 yield from _of_azure(rule)
         case "azure-native:network:SecurityRule":
             yield from _of_azure(inputs)
+
+
+def _of_a_policy(inputs: Mapping[str, Any]) -> Iterator[Any]:
+    for rule in at(inputs, "rules[]"):
+        # "FirewallPolicyRule", Compute Engine API: without a direction it is for what comes in.
+        action, direction = text(rule, "action"), text(rule, "direction") or "INGRESS"
+        if not is_hidden(action) and action != "deny" and direction == "INGRESS":
+            yield from _all(rule, "match.srcIpRanges[]")
 
 
 def _lets_in(inputs: Mapping[str, Any]) -> bool:
@@ -167,13 +197,17 @@ def _all(value: Any, *paths: str) -> Iterable[Any]:
 RULES = (
     Rule(
         "addresses-private",
-        "No machine, interface or load balancer has a public address; only NAT and VPN gateways do.",
+        "No machine, interface or load balancer has a public address; only NAT and VPN gateways do, and the load balancer of "
+        "control_plane.public.",
         _addresses,
     ),
-    Rule("balancers-private", "Load balancers are inside the network.", _balancers),
+    Rule(
+        "balancers-private", "Load balancers are inside the network, but for that of control_plane.public.", _balancers
+    ),
     Rule(
         "ingress-closed",
-        "No firewall lets in 0.0.0.0/0 or a range wider than a /8; only a warning where control_plane.operators asks.",
+        "No firewall lets in 0.0.0.0/0 or a range wider than a /8; only a warning where the spec asks: "
+        "control_plane.operators, control_plane.public.",
         _ingress,
         "10.0.0.0/8 is the widest private range (RFC 1918).",
     ),

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from cluster.spec import Cluster
 from policies.model import Resource, Rule, Violation
+from policies.values import text
 
 STORES: dict[str, str] = {
     "aws:ebs/volume:Volume": "a disk",
+    "aws:efs/fileSystem:FileSystem": "a file system",
     "aws:kms/key:Key": "a key, and with it all that is encrypted by it",
     "aws:s3/bucket:Bucket": "a bucket",
     "aws:s3/bucketV2:BucketV2": "a bucket",
@@ -30,7 +32,8 @@ MACHINES: dict[str, str] = {
     "azure-native:compute:VirtualMachine": "an etcd host with its local disks",
     "gcp:compute/instance:Instance": "an etcd host with its local disks",
 }
-"""The same of machines of their own: members of etcd, and nothing else. Other hosts are of groups, and keep nothing."""
+"""The same of machines of their own, where their tag or label `role` says that they are members of etcd, or where they
+have none to tell. Other hosts are of groups, and keep nothing."""
 
 AUTHORITIES: dict[str, str] = {
     "pulumi-python:dynamic/pki:Authority": "an authority, and every certificate that it has signed",
@@ -39,9 +42,15 @@ AUTHORITIES: dict[str, str] = {
 """The same of what only the stack's state holds."""
 
 
+_ROLE = ("tags.role", "labels.role", "tagsAll.role", "effectiveLabels.role")
+_MEMBERS = ("etcd-main", "etcd-events")
+
+
 def kept_by(resource: Resource) -> str | None:
     """What would be lost with a resource; None if it can be made anew."""
-    found = {**STORES, **MACHINES, **AUTHORITIES}.get(resource.type)
+    role = text(resource.inputs, *_ROLE)
+    machines = MACHINES if not role or role.startswith(_MEMBERS) else {}
+    found = {**STORES, **machines, **AUTHORITIES}.get(resource.type)
     return found or ("what is marked `protect`" if resource.protect else None)
 
 
@@ -60,7 +69,7 @@ def _protected(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]
 RULES = (
     Rule(
         "data-protected",
-        "Disks, keys and buckets are protected: no change of a spec or program deletes one.",
+        "Disks, file systems, keys and buckets are protected: no change of a spec or program deletes one.",
         _protected,
     ),
 )

@@ -12,9 +12,9 @@ from policies.values import first, is_hidden, of_types
 LOCAL = "local-nvme"
 
 EVENTS_APART_ABOVE = 1000
-"""Nodes. OpenAI, "Scaling Kubernetes to 2,500 nodes": with more than 1,000 nodes, events were given an etcd of their
-own, so that a spike of them slows nothing else. Kubespray ("Large deployments of K8s") has a second etcd from 200 nodes
-on, on the hosts of main; a cluster of ours has that at any size, with a disk of its own."""
+"""Nodes. OpenAI, "Scaling Kubernetes to 2,500 nodes": at about 1,000 nodes, events were given an etcd of their own, so
+that a spike of them slows nothing else. Kubespray ("Large deployments of K8s", whose example has 200 nodes) advises a
+second etcd for them, on the hosts of main; a cluster of ours has that at any size, with a disk of its own."""
 
 HEAVY_ABOVE = 500
 """Nodes. OpenAI, "Scaling Kubernetes to 2,500 nodes": past 500 nodes a network disk was too slow for etcd. etcd's

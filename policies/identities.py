@@ -35,9 +35,20 @@ OBJECTS = re.compile(r"arn:[\w-]+:s3:::[^*?/]+/[^*?]*[^*?/]/\*")
 """Objects under a folder of a bucket: their names are not known when the policy is written, and S3 has no other way to
 name them ("Policy resources for Amazon S3")."""
 
-WITHOUT_RESOURCE = re.compile(r"ec2:Describe[A-Za-z]+|ecr:GetAuthorizationToken|autoscaling:Describe[A-Za-z]+")
+_TAG = re.compile(r"(aws|ec2):ResourceTag/cluster|aws:RequestTag/cluster", re.IGNORECASE)
+"""By which a policy names things that are made when the cluster runs, such as volumes ("Controlling access to AWS
+resources using tags")."""
+
+WITHOUT_RESOURCE = re.compile(
+    r"ec2:Describe(?!\w*Attribute$)[A-Za-z]+|ecr:GetAuthorizationToken|autoscaling:Describe[A-Za-z]+"
+)
 """Actions of AWS that cannot be confined to resources ("Actions, resources, and condition keys", Service Authorization
-Reference)."""
+Reference). DescribeInstanceAttribute and its like are of one thing, and give its user data."""
+
+_OF_DISKS = re.compile(
+    r"Microsoft\.Compute/(disks/(read|write|delete)|diskEncryptionSets/read"
+    r"|virtualMachineScaleSets/(read|virtualMachines/(read|write)))"
+)
 
 BROAD_OF_AZURE: Mapping[str, str] = {
     "8e3af657-a8ff-443c-a75c-2fe8c4bcb635": "Owner",
@@ -73,17 +84,17 @@ def _broken(rule: str, resource: Resource, what: str, way_out: str) -> Violation
     return Violation(rule, resource, f"{resource.type} {resource.name} {what}", way_out)
 
 
-def _wildcards(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
+def _wildcards(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
     for resource in resources:
-        for what in _allowed_widely(resource):
+        for what in _allowed_widely(resource, cluster.name):
             yield _broken("no-wildcards", resource, f"allows {what}", "name each action and each resource")
 
 
-def _allowed_widely(resource: Resource) -> Iterator[str]:
+def _allowed_widely(resource: Resource, cluster: str) -> Iterator[str]:
     for path in GRANTS.get(resource.type, ()):
         for policy in at(resource.inputs, path):
             for statement in statements(policy):
-                yield from _wide(statement)
+                yield from _wide(statement, cluster)
     if resource.type in POLICIES:
         for statement in statements(first(resource.inputs, POLICIES[resource.type])):
             yield from _all_of_a_service(statement)
@@ -100,7 +111,7 @@ def _all_of_a_service(statement: Mapping[str, Any]) -> Iterator[str]:
         yield from (action for action in _listed(statement.get("Action")) if action.rpartition(":")[2] == "*")
 
 
-def _wide(statement: Mapping[str, Any]) -> Iterator[str]:
+def _wide(statement: Mapping[str, Any], cluster: str) -> Iterator[str]:
     """What of a statement of AWS is wider than what it names."""
     if statement.get("Effect") != "Allow":
         return
@@ -109,6 +120,18 @@ def _wide(statement: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"{action}" for action in actions if "*" in action or "?" in action)
     if actions and all(WITHOUT_RESOURCE.fullmatch(action) for action in actions):
         return
+    if not any(_TAG.fullmatch(key) and value == cluster for key, value in _equal_to(statement)):
+        yield from _unnamed(actions, resources)
+
+
+def _equal_to(statement: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """What must be equal to what by a statement's condition."""
+    condition = statement.get("Condition")
+    pairs = condition.get("StringEquals") if isinstance(condition, Mapping) else None
+    yield from pairs.items() if isinstance(pairs, Mapping) else ()
+
+
+def _unnamed(actions: list[str], resources: list[str]) -> Iterator[str]:
     wide = (name for name in resources if ("*" in name or "?" in name) and not OBJECTS.fullmatch(name))
     yield from (f"{', '.join(actions)} on {name}" for name in wide)
 
@@ -148,8 +171,21 @@ def _broad_of_azure(resources: Sequence[Resource]) -> Iterator[Violation]:
             yield _broken("no-broad-roles", resource, f"gives {name}", way)
         # Of a subscription, a resource group or a management group: only what is below has a provider of its own.
         below = scope.lower().partition("/resourcegroups/")[2]
-        if scope and not is_hidden(scope) and "/providers/" not in below:
+        if scope and not is_hidden(scope) and "/providers/" not in below and not _makes_disks(role, below, resources):
             yield _broken("no-broad-roles", resource, f"is for all of {scope}", "name the one resource in scope")
+
+
+def _makes_disks(role: str, group: str, resources: Sequence[Resource]) -> bool:
+    """Whether all that a role of the stack permits is to make disks of volumes and to attach them: what is made has no
+    scope of its own before. group: in which it may."""
+    for definition in of_types(resources, ("azure-native:authorization:RoleDefinition",)):
+        actions = [str(each) for each in at(definition.inputs, "permissions[].actions[]") if not is_hidden(each)]
+        own = first(definition.inputs, "roleDefinitionId")
+        is_it = is_hidden(own) or role.rpartition("/")[2] == str(own)
+        others = [each for each in at(definition.inputs, "permissions[].dataActions[]") if not is_hidden(each)]
+        if is_it and group and not others:
+            return all(_OF_DISKS.fullmatch(action) for action in actions)
+    return False
 
 
 def _own(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
@@ -170,7 +206,8 @@ RULES = (
         "no-wildcards",
         "Permissions name each action and each resource.",
         _wildcards,
-        "But for objects in a folder of a bucket of AWS, and for actions of AWS that cannot be confined to resources "
+        "But for objects in a folder of a bucket of AWS, for what must carry the cluster's tag there, and for actions of AWS "
+        "that cannot be confined to resources "
         "(ec2:Describe…). In the policy of a key or a bucket, Resource is that one thing, whatever it says.",
     ),
     Rule(

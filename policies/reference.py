@@ -14,8 +14,8 @@ has made in the simulated cloud, and about its spec. `menagerie policies` prints
 `make golden` from the rules themselves, in `policies/`.
 
 - A rule has no list of exceptions: what it must let pass, it says itself. An `error` fails the validation, a `warning`
-  does not. The spec can ask for some of what rules are against: operators from everywhere (`control_plane.operators`)
-  and `profile: development` (etcd-events-apart, etcd-backed-up, etcd-iops) leave a warning, `allow_single_zone` none.
+  does not. The spec can ask for some of what rules are against: operators from everywhere (`control_plane.operators`),
+  a public endpoint (`control_plane.public`, which leaves nothing), and `profile: development` (etcd-events-apart, etcd-backed-up, etcd-iops) leave a warning, `allow_single_zone` none.
 - A value that the engine keeps encrypted, or does not know before an update, counts as right where something must be
   said, and is never something that must not be. In user data it is wrong: it was made of a secret.
 - Rules know the types that our stacks use, and those that could undo a rule. A type that is in no table is not looked

@@ -13,7 +13,8 @@ from policies.values import at, first, is_hidden, of_types
 TAGGED: frozenset[str] = frozenset(
     {
         *("aws:ebs/volume:Volume", "aws:efs/fileSystem:FileSystem", "aws:ec2/customerGateway:CustomerGateway"),
-        *("aws:ec2/defaultSecurityGroup:DefaultSecurityGroup", "aws:ec2/eip:Eip", "aws:ec2/flowLog:FlowLog"),
+        *("aws:ec2/defaultRouteTable:DefaultRouteTable", "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"),
+        *("aws:ec2/eip:Eip", "aws:ec2/flowLog:FlowLog"),
         *("aws:ec2/instance:Instance", "aws:ec2/internetGateway:InternetGateway", "aws:ec2/natGateway:NatGateway"),
         *(
             "aws:ec2/launchTemplate:LaunchTemplate",

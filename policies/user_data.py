@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import lzma
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,6 +58,8 @@ _MOST_BYTES = 2**20
 """Of something unpacked: no cloud's user data says more."""
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{40,}(?:\s+[A-Za-z0-9+/]{40,})*(?:\s+[A-Za-z0-9+/]+(?==))?={0,2}")
 _GZIP = b"\x1f\x8b"
+# A payload as `userdata` packs it; RFC 1924's alphabet, and the first characters of everything in xz.
+_XZ_IN_BASE85 = re.compile(r"\{Wp48[0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]+")
 
 
 def _said(resource: Resource) -> Iterator[tuple[Text, str, str]]:
@@ -95,13 +98,20 @@ def secrets_in(text: str) -> list[str]:
 
 
 def _layers(text: str, depth: int) -> Iterator[str]:
-    """A text, and the texts inside it in base64, also in gzip."""
+    """A text, and the texts inside it in base64, also in gzip, and in xz in base85."""
     yield text
     if depth:
-        for found in _ENCODED.findall(text):
-            inner = unpacked(found)
+        found = [unpacked(each) for each in _ENCODED.findall(text)]
+        for inner in (*found, *map(_without_xz, _XZ_IN_BASE85.findall(text))):
             if inner is not None:
                 yield from _layers(inner.decode(errors="replace"), depth - 1)
+
+
+def _without_xz(text: str) -> bytes | None:
+    try:
+        return lzma.LZMADecompressor().decompress(base64.b85decode(text), _MOST_BYTES)
+    except (ValueError, lzma.LZMAError):
+        return None
 
 
 def unpacked(text: str) -> bytes | None:
@@ -153,7 +163,7 @@ RULES = (
         "User data and metadata of machines hold no secret: no key, token or password, and nothing made of a secret.",
         _secrets,
         "Whoever may describe a machine may read its user data, and so may every program on it. Also what is packed "
-        "inside is looked at (base64, gzip).",
+        "inside is looked at (base64, gzip, xz).",
     ),
     Rule(
         "user-data-fits",

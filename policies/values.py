@@ -83,6 +83,8 @@ def names_of(resource: Resource) -> set[str]:
     ]
     if resource.type == "gcp:kms/cryptoKey:CryptoKey":
         known.append(f"{text(resource.inputs, 'keyRing')}/cryptoKeys/{text(resource.inputs, 'name')}")
+    if resource.type == "gcp:compute/address:Address":
+        known += at(resource.outputs, "address")
     return {str(value).lower() for value in known if value and not is_hidden(value)}
 
 

@@ -23,7 +23,7 @@ _VERSION = re.compile(r"azure-native:\w+/v\d{8}(preview)?:")
 
 
 def program(declare: Callable[[], None]) -> Callable[[], Awaitable[None]]:
-    """The program of a stack for the Automation API; to be run within `few_collections`."""
+    """The program of a stack, for the Automation API or `pulumi.run`; to be run within `few_collections`."""
 
     async def run() -> None:
         without_debug_messages()
@@ -95,6 +95,11 @@ def few_collections() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def in_a_process_of_its_own() -> None:
+    """As `few_collections`, for a process that ends with the run."""
+    gc.set_threshold(_ALLOCATIONS)
 
 
 def without_log_files(home: Path) -> None:

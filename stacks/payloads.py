@@ -13,14 +13,16 @@ import pulumi
 import control_plane
 import workers
 from cluster.artefacts import ArtefactSource
-from cluster.files import Disk
+from cluster.files import STORAGE_CLASSES, Disk
 from cluster.spec import Cluster, RoleName
+from cluster.storage import controllers_pool
 from etcd.members import members
 from etcd.render import host_configs
 from network.addresses import ROLES, AddressPlan
 from stacks.cloud_store import bundle_name
 from stacks.pki import Pki
 from userdata import Payload
+from workers import group_vars
 
 API_SERVERS, WORKERS = "api-servers", "workers"
 """Readers; an etcd host's is its name."""
@@ -51,9 +53,15 @@ def payloads(
 
 
 def worker_payloads(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> dict[str, Payload]:
-    """Pool in the region -> what its workers are to be. Raises KeyError as `payloads` does."""
+    """Pool in the region -> what its workers are to be, with what the operator gives them in ``group_vars``.
+
+    Raises KeyError as `payloads` does, and SpecError where a file of ``group_vars`` is wrong.
+    """
     pools = [name for name, pool in cluster.spec.pools.items() if pool.site is None]
-    return {name: Payload.of(workers.host_config(cluster, name, plan, source), source) for name in pools}
+    if not pools:
+        return {}
+    given = group_vars.given(cluster)
+    return {name: Payload.of(workers.host_config(cluster, name, plan, source, given), source) for name in pools}
 
 
 def secrets(cluster: Cluster, plan: AddressPlan, pki: Pki) -> Values:
@@ -79,16 +87,24 @@ def stored(
     pki: Pki,
     by_reader: Mapping[str, Payload],
     by_pool: Mapping[str, Payload] | None = None,
+    storage_classes: pulumi.Input[str] | None = None,
 ) -> Values:
     """What a cloud's store holds for each reader, and it alone may read: payloads by their names, and one bundle.
 
     by_pool: payloads of pools in the region. Workers also read, and API servers write, `cluster.files.JOIN_TOKEN`,
     which is in no stack's hands.
+    storage_classes: the text of `control_plane.csi.storage_classes`; ValueError where there is a
+    `cluster.storage.controllers_pool` and no such text.
     """
     found: Values = {name: {payload.name: payload.packed()} for name, payload in by_reader.items()}
     if by_pool:
         found[WORKERS] = {payload.name: payload.packed() for payload in by_pool.values()}
-    for name, values in secrets(cluster, plan, pki).items():
+    of_readers = secrets(cluster, plan, pki)
+    if controllers_pool(cluster.spec):
+        if storage_classes is None:
+            raise ValueError(f"{cluster.name} has drivers of volumes, and its stack gives no classes for them")
+        of_readers[API_SERVERS][STORAGE_CLASSES] = storage_classes
+    for name, values in of_readers.items():
         if name in found:
             found[name][bundle_name(name)] = _bundle(values)
     return found

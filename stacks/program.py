@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import pulumi
 
-from cluster.load import find_cluster, load_cluster
 from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput, SshOutput
 from cluster.spec import Cloud, Cluster
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
@@ -21,19 +19,7 @@ from stacks.provider import Provider
 CLOUDS = frozenset(Cloud)
 """Clouds that have a provider."""
 
-_ROOT = Path(__file__).resolve().parent.parent
 _HOST_KEY = "ssh_host_key/"
-
-
-def main() -> None:
-    """Entry of the ordinary Pulumi CLI: the stack's name is the cluster's."""
-    cluster = load_cluster(find_cluster(pulumi.get_stack(), _ROOT))
-    if cluster.is_lab:
-        # With another backend's state it would make new keys beside those of the running lab.
-        raise ValueError(
-            f"{cluster.name} is a lab, whose state lies in the checkout; run: ./menagerie up {cluster.name}"
-        )
-    declare(cluster)
 
 
 def declare(cluster: Cluster) -> None:
@@ -106,6 +92,8 @@ def _outputs(
         cluster=cluster.name,
         endpoint=f"{plan.endpoint}:{API_PORT}",
         balancers=tuple(str(address) for address in plan.balancers),
+        public_name=public.name if (public := cluster.spec.control_plane.public) else None,
+        public_target=facts.get("public_target"),
         konnectivity=f"{plan.endpoint}:{KONNECTIVITY_PORT}",
         ca_pem=certificates["kubernetes"],
         api_servers=_hosts(plan.api_servers),

@@ -17,7 +17,7 @@ from tools import lock, manifest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PURE = ("network", "etcd", "control_plane", "flows", "topology", "userdata", "workers", "policies")
+PURE = ("network", "etcd", "control_plane", "flows", "topology", "userdata", "workers", "policies", "ceph")
 
 # Package -> the packages that it may import.
 PACKAGES: dict[str, set[str]] = {
@@ -31,9 +31,11 @@ PACKAGES: dict[str, set[str]] = {
     "userdata": {"cluster"},
     "workers": {"cluster", "network", "control_plane"},
     "simcloud": {"cluster"},
+    "roce": {"cluster"},
+    "ceph": {"cluster", "control_plane"},
     "policies": {"cluster"},
     "lab": {"cluster", "network", "tools"},
-    "inventories": {"cluster", "network", "etcd", "workers"},
+    "inventories": {"cluster", "network", "etcd", "workers", "roce", "ceph"},
     "stacks": {"cluster", "network", "etcd", "control_plane", "flows", "userdata", "workers", "lab", "policies"},
     "validation": {"cluster", "policies", "simcloud", "stacks", "tools"},
 }
@@ -50,6 +52,7 @@ ON_HOSTS = [
     ROOT / "userdata" / "boot.py",
     *sorted((ROOT / "stacks").glob("*/menagerie_secret.py")),
     *sorted((ROOT / "roles" / "module_utils" / "menagerie_host").glob("*.py")),
+    *sorted((ROOT / "roles").glob("*/files/*.py")),
 ]
 
 

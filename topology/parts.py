@@ -36,6 +36,12 @@ def bands(cluster: Cluster, plan: AddressPlan, table: Table, joined: tuple[Tunne
     operators = ", ".join(map(str, spec.control_plane.operators)) or "who runs menagerie and kubectl"
     yield Band("operator", "Operator", operators, "outside", Role.OPERATOR, in_region=False)
     yield _balancer(cluster, plan)
+    if public := spec.control_plane.public:
+        allowed = ", ".join(map(str, public.operators))
+        yield Band(
+            "public-operator", "Operators on the internet", allowed, "outside", Role.PUBLIC_OPERATOR, in_region=False
+        )
+        yield Band("public-balancer", "Public load balancer", public.name, "control", Role.PUBLIC_BALANCER)
     yield _api_servers(cluster, plan)
     for role in ROLES:
         if band := _etcd(cluster, role, plan, table):
@@ -54,6 +60,8 @@ def services(cluster: Cluster, source: ArtefactSource) -> dict[Role, Card]:
     around = {
         Role.SECRET_STORE: ("Secret store", _STORES[cluster.spec.control_plane.cloud]),
         Role.METADATA: ("Metadata service", "user data, identity"),
+        Role.CLOUD_API: ("API of the cloud", "volumes"),
+        Role.FILE_STORE: ("Shared file system", "NFS"),
         Role.ARTEFACT_MIRROR: ("Artefact source", source.mirror or "upstream download sites"),
         Role.REGISTRY: ("Image registry", source.registry or "upstream registries"),
         Role.RESOLVER: ("DNS resolver", _resolves(cluster)),

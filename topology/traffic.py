@@ -12,6 +12,8 @@ from topology.bands import Meeting
 SERVICES = (
     Role.SECRET_STORE,
     Role.METADATA,
+    Role.CLOUD_API,
+    Role.FILE_STORE,
     Role.ARTEFACT_MIRROR,
     Role.RESOLVER,
     Role.TIME_SERVER,
@@ -21,6 +23,7 @@ SERVICES = (
 
 _KINDS = {
     Role.LOAD_BALANCER: "control",
+    Role.PUBLIC_BALANCER: "control",
     Role.API_SERVER: "control",
     Role.ETCD_MAIN: "etcd",
     Role.ETCD_EVENTS: "etcd",

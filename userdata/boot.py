@@ -1,12 +1,9 @@
 #!/usr/bin/python3
 """menagerie-boot: bring this host to what its payload says, then start its units.
 
-User data says the payload's name and SHA-256 in /var/lib/menagerie/payload.sha256, and the host's
-store gives the payload. Nothing is done before it is whole and verified.
-
-Standard library only: it runs with the Python that cloud-init needs. Every step is idempotent, so
-a reboot ends within a second. A failed step is named and tried again for ever; units start only
-once everything is in place.
+User data says the payload's name and SHA-256, and the host's store gives the payload. Nothing is
+done before it is whole and verified. Every step may be repeated. A failed one is named and tried
+again for ever; units start only once everything is in place. Standard library only.
 """
 
 from __future__ import annotations
@@ -16,8 +13,10 @@ import concurrent.futures
 import glob
 import grp
 import hashlib
+import http.client
 import ipaddress
 import json
+import lzma
 import os
 import pwd
 import re
@@ -28,7 +27,6 @@ import tarfile
 import time
 import urllib.error
 import urllib.request
-import zlib
 from pathlib import Path
 from typing import Any, Callable, TypeVar
 
@@ -38,7 +36,6 @@ STORE_SILENT = 69
 FIRST_DELAY_S, LAST_DELAY_S = 1.0, 30.0
 DOWNLOADS_AT_ONCE = 4
 CHUNK = 1 << 20
-GZIP = 16 + zlib.MAX_WBITS
 T = TypeVar("T")
 
 
@@ -209,23 +206,27 @@ def fetch(url: str, sha256: str, to: Path) -> None:
                 out.write(chunk)
     except urllib.error.HTTPError as error:
         raise Failure(f"{url}: HTTP {error.code} {error.reason}") from None
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:
         raise Failure(f"{url}: {getattr(error, 'reason', error)}") from None
     if hashed.hexdigest() != sha256:
         raise Failure(f"{url}: sha256 is {hashed.hexdigest()}, expected {sha256}")
 
 
 def unpack(archive: Path, members: list[list[str]], mode: int, url: str) -> None:
-    """Take `members` ([path in the archive, path on the host]) out of a tar archive, which is read once."""
-    wanted = dict(members)
+    """Take `members` ([path in the archive, path on the host]) out of a tar archive, which is read once.
+
+    Upstream's may say ./bridge for bridge.
+    """
+    wanted = {name.removeprefix("./"): target for name, target in members}
     with tarfile.open(str(archive), "r|*") as tar:
         for item in tar:
             if not wanted:
                 break
-            data = tar.extractfile(item) if item.name in wanted and item.isreg() else None
+            name = item.name.removeprefix("./")
+            data = tar.extractfile(item) if name in wanted and item.isreg() else None
             if data is None:
                 continue
-            target = wanted.pop(item.name)
+            target = wanted.pop(name)
             new = Path(target + ".new")
             new.parent.mkdir(parents=True, exist_ok=True)
             with new.open("wb") as out:
@@ -305,8 +306,8 @@ def load_payload() -> dict[str, Any]:
     if not kept.exists() or digest(kept) != sha256:
         packed = ask_store([name])[name]
         try:
-            data = zlib.decompress(base64.b64decode(packed), GZIP)
-        except (ValueError, zlib.error) as error:
+            data = lzma.decompress(base64.b85decode(packed))
+        except (ValueError, lzma.LZMAError) as error:
             raise Failure(f"{name} is cut short or damaged in the store: {error}") from None
         found = hashlib.sha256(data).hexdigest()
         if found != sha256:
@@ -339,8 +340,14 @@ def place_secrets(secrets: list[dict[str, Any]]) -> None:
         write(Path(path), text.encode(), parts[0]["mode"], parts[0]["owner"])
 
 
-def start_units(names: list[str]) -> None:
-    """Start units in order, each once the one before is up.
+def last_words(unit: str) -> str:
+    """What a unit said in its last run; with earlier ones, every failure would look new."""
+    last = run("systemctl", "show", "--value", "-pInvocationID", unit).strip()
+    return run("journalctl", "-n8", "-ocat", f"_SYSTEMD_INVOCATION_ID={last}")
+
+
+def start_units(names: list[str], up: set[str]) -> None:
+    """Start units in order, each once the one before is up; `up` are told already.
 
     They are never enabled: at every boot this program starts them, after everything is in place.
     """
@@ -349,17 +356,17 @@ def start_units(names: list[str]) -> None:
         subprocess.run(["systemctl", "reset-failed", name], check=False, capture_output=True)
         done = subprocess.run(["systemctl", "start", name], check=False, capture_output=True)
         if done.returncode:
-            log = subprocess.run(
-                ["journalctl", "-u", name, "-n", "8", "-o", "cat", "--no-pager"], check=False, capture_output=True
-            )
-            words = (done.stderr + log.stdout).decode(errors="replace").strip()
+            words = (done.stderr.decode(errors="replace") + last_words(name)).strip()
             raise Failure(f"unit {name} did not start: " + re.sub(r"\n", "\n  ", words))
-        say(f"{name} is up ({time.monotonic() - started:.1f} s)")
+        if name not in up:
+            up.add(name)
+            say(f"{name} is up ({time.monotonic() - started:.1f} s)")
 
 
 def steps(config: dict[str, Any]) -> list[tuple[str, Callable[[], None]]]:
     """What is to be done, in order: (name, function)."""
     state = PAYLOAD.with_name("downloads")
+    up: set[str] = set()
     return [
         ("host name", name_this_host),
         ("packages", lambda: check_packages(config["packages"])),
@@ -368,7 +375,7 @@ def steps(config: dict[str, Any]) -> list[tuple[str, Callable[[], None]]]:
         ("files", lambda: place_files(config["files"])),
         ("downloads", lambda: download_all(config["downloads"], state)),
         ("secrets", lambda: place_secrets(config["secrets"])),
-        ("units", lambda: start_units(config["start"])),
+        ("units", lambda: start_units(config["start"], up)),
     ]
 
 

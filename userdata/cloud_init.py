@@ -27,28 +27,29 @@ class UserDataTooLarge(ValueError):
     """The text would not fit into the user data of every cloud."""
 
 
-def render(payload: Payload, store: SecretStoreAdapter, hostname: str | None = None) -> str:
+def render(payload: Payload, store: SecretStoreAdapter, hostname: str | None = None, limit: int = LIMIT_BYTES) -> str:
     """The user data of one host: cloud-init places two programs and the payload's name and hash, and starts the first.
 
     The host then fetches the payload from its store, where it must be before the host boots.
     `hostname` None leaves the name that the cloud gave (instance groups).
-    Raises UserDataTooLarge above `LIMIT_BYTES`.
+    Raises UserDataTooLarge above `limit`.
     """
     template = _environment.get_template("cloud-config.yaml.j2")
     text = template.render(hostname=hostname, payload=payload, programs=_programs(store))
-    if (size := len(text.encode())) > LIMIT_BYTES:
+    if (size := len(text.encode())) > limit:
         raise UserDataTooLarge(
-            f"user data is {size} bytes and AWS takes {LIMIT_BYTES}; it holds the boot program and the store's, "
+            f"user data is {size} bytes and {limit} are taken; it holds the boot program and the store's, "
             "whatever the cluster: make these shorter"
         )
     return text
 
 
 def startup_script(payload: Payload, store: SecretStoreAdapter, hostname: str | None = None) -> str:
-    """The same for images without cloud-init, as a script that an agent runs at every boot.
+    """The same for images without cloud-init, as a script that an agent runs at every boot; and it has the payload.
 
-    Debian's image for Google Cloud is one (debian-cloud-images, class GCE): its guest agent runs `startup-script`, of at
-    most 256 KiB, and nobody reads `user-data`.
+    Debian's image for Google Cloud is one (debian-cloud-images, class GCE): its guest agent runs `startup-script`, and
+    nobody reads `user-data`. 256 KiB hold a payload too ("Metadata", Compute Engine API). So it goes with the template
+    that names it, and hosts of a former template find theirs whenever they boot.
     """
     template = _environment.get_template("startup.sh.j2")
     return template.render(hostname=hostname, payload=payload, programs=_programs(store))

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from cluster.spec import Cluster
-from policies.model import SECRET, Resource
+from policies.model import Resource
+from policies.values import shown
+from simcloud.faults import Faults
 from simcloud.rules import Offers
 from simcloud.server import simulated_clouds
 from simcloud.world import Record, World, normal
@@ -24,10 +26,6 @@ Program = Callable[[Cluster], None]
 Report = Callable[[str], None]
 
 _PROVIDERS = "PULUMI_DEBUG_PROVIDERS"
-
-# Pulumi's protocol: sdk/go/common/resource/sig/sig.go.
-_SIGNATURE = "4dabf18193072939515e22adb298388d"
-_SECRET = "1b47061264138c4ac30d75fd1eb44270"
 
 
 class Account:
@@ -84,15 +82,22 @@ class Account:
 
 
 @contextmanager
-def opened(cluster: Cluster, program: Program, pulumi: Path, folder: Path, offers: Offers) -> Iterator[Account]:
+def opened(
+    cluster: Cluster,
+    program: Program,
+    pulumi: Path,
+    folder: Path,
+    offers: Offers,
+    faults: Faults | None = None,
+) -> Iterator[Account]:
     """The cluster's account for the length of a block. folder: takes all state; the caller removes it.
 
-    pulumi: path of the CLI.
+    pulumi: path of the CLI. faults: that calls to the cloud meet.
     """
     account = Account(cluster, World())
     # Only the cluster's own cloud: the engine finds no provider for another.
     with (
-        simulated_clouds(account.world, offers=offers, clouds=[cluster.spec.control_plane.cloud.value]) as served,
+        simulated_clouds(account.world, faults, offers, clouds=[cluster.spec.control_plane.cloud.value]) as served,
         dynamic_resources() as plugin,
         environment({_PROVIDERS: f"{served[_PROVIDERS]},{plugin}"}),
     ):
@@ -108,16 +113,7 @@ def _resources(deployment: Mapping[str, Any]) -> Iterator[Resource]:
                 name_of(known["urn"]),
                 known["urn"],
                 known.get("parent", ""),
-                _plain(known.get("inputs") or {}),
-                _plain(known.get("outputs") or {}),
+                shown(known.get("inputs") or {}),
+                shown(known.get("outputs") or {}),
                 bool(known.get("protect")),
             )
-
-
-def _plain(value: Any) -> Any:
-    """A value of the state, `SECRET` where it is encrypted."""
-    if isinstance(value, Mapping):
-        if value.get(_SIGNATURE) == _SECRET:
-            return SECRET
-        return {key: _plain(inner) for key, inner in value.items() if not key.startswith("__")}
-    return [_plain(inner) for inner in value] if isinstance(value, list) else value

@@ -101,19 +101,24 @@ class Finding:
 
 @dataclass(frozen=True)
 class StageResult:
-    """seen: in a few words, what was seen, or why it was skipped."""
+    """seen: in a few words, what was seen, or why it was skipped. resources: in the cloud after the stage `up`."""
 
     stage: Stage
     outcome: Outcome
     seen: str = ""
     seconds: float = 0.0
     findings: tuple[Finding, ...] = ()
+    resources: int | None = None
 
     @staticmethod
     def from_json(document: dict[str, Any]) -> StageResult:
-        findings = tuple(map(Finding.from_json, document["findings"]))
         return StageResult(
-            Stage(document["stage"]), Outcome(document["outcome"]), document["seen"], document["seconds"], findings
+            Stage(document["stage"]),
+            Outcome(document["outcome"]),
+            document["seen"],
+            document["seconds"],
+            tuple(map(Finding.from_json, document["findings"])),
+            document["resources"],
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -178,7 +183,10 @@ def skipped(stages: tuple[Stage, ...], why: str) -> tuple[StageResult, ...]:
     return tuple(StageResult(stage, Outcome.SKIPPED, why) for stage in stages)
 
 
-def result(stage: Stage, seen: str, findings: tuple[Finding, ...], seconds: float) -> StageResult:
+def result(
+    stage: Stage, seen: str, findings: tuple[Finding, ...], seconds: float, resources: int | None = None
+) -> StageResult:
     """A stage that was tried: it failed if something that it found is an error."""
     failed = any(finding.severity == "error" for finding in findings)
-    return StageResult(stage, Outcome.FAILED if failed else Outcome.PASSED, seen, round(seconds, 1), findings)
+    outcome = Outcome.FAILED if failed else Outcome.PASSED
+    return StageResult(stage, outcome, seen, round(seconds, 1), findings, resources)

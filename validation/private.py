@@ -17,7 +17,8 @@ _KEPT_PREFIXES = ("LC_", "PYTHON")
 
 _OWN = {
     # The engine's memory: two of them at a time shall fit into half a GB with all else.
-    "GOGC": "75",
+    "GOGC": "30",
+    "MALLOC_ARENA_MAX": "2",
     "GRPC_ENABLE_FORK_SUPPORT": "0",
 }
 

@@ -26,10 +26,11 @@ Begin = Callable[[Stage, str], None]
 
 @dataclass(frozen=True)
 class Seen:
-    """What a stage saw, in a few words, and what it found."""
+    """What a stage saw, in a few words, and what it found. resources: in the cloud, where the stage made them."""
 
     text: str
     findings: Iterable[Finding] = ()
+    resources: int | None = None
 
 
 def preview(account: Account) -> Seen:
@@ -46,7 +47,8 @@ def up(account: Account) -> Seen:
     """Make everything."""
     recording = account.up()
     findings = [*_refused(recording), *_orphans(account), *_unproven(account)]
-    return Seen(f"{len(account.world)} resources in the cloud, {len(recording.steps)} in all", findings)
+    made = len(account.world)
+    return Seen(f"{made} resources in the cloud, {len(recording.steps)} in all", findings, made)
 
 
 def keep_policies(account: Account) -> Seen:
@@ -193,7 +195,7 @@ def _tried(stage: Stage, run: Callable[[Account], Seen], account: Account, begin
     begin(stage, "")
     account.report = lambda detail: begin(stage, detail)
     seen = run(account)
-    return result(stage, seen.text, tuple(seen.findings), time.monotonic() - started)
+    return result(stage, seen.text, tuple(seen.findings), time.monotonic() - started, seen.resources)
 
 
 def _of(urn: str, rule: str, message: str, way_out: str, severity: Severity = "error") -> Finding:

@@ -12,6 +12,7 @@ from kubernetes import client
 from cluster.spec import Cluster
 from operations.access import API_TIMEOUT_S
 from operations.etcd import EtcdClient
+from operations.nodes import least_in_region
 from operations.verify.proof import Context, Proof, demand
 from operations.verify.workload import PORT, Pod
 from operations.waiting import nodes_missing
@@ -21,10 +22,12 @@ _REQUESTS = 20
 
 
 def every_node_is_ready(context: Context) -> str:
-    expected = frozenset(host.name for _, host in context.cluster.host_list())
+    expected, at_sites = frozenset(context.nodes), len(context.cluster.host_list())
     missing = nodes_missing(context.api, expected)
     demand(not missing, missing)
-    return f"{len(expected)} of {len(expected)} nodes are Ready"
+    in_region, least = len(expected) - at_sites, least_in_region(context.cluster)
+    demand(in_region >= least, f"{in_region} workers are in the region, of {least} at least")
+    return f"{len(expected)} of {len(expected)} nodes are Ready, {in_region} of them in the region"
 
 
 def events_are_in_their_own_etcd(context: Context) -> str:
@@ -123,8 +126,8 @@ def logs_and_exec_work_without_a_route(context: Context) -> str:
         demand(f"started {workload.word}" in log, f"the log of {pod.name} on {pod.node} is {log!r}")
         said = workload.run(pod, "echo", workload.word).strip()
         demand(said == workload.word, f"exec in {pod.name} on {pod.node} answered {said!r}")
-    addresses = {host.name: str(host.address) for _, host in context.cluster.host_list()}
-    servers = _no_route(context, [address for pod in pods.values() for address in (addresses[pod.node], pod.address)])
+    own = context.nodes
+    servers = _no_route(context, [address for pod in pods.values() for address in (own[pod.node], pod.address)])
     return f"logs and exec on {len(pods)} nodes; {', '.join(servers)} reach none of their hosts or pods themselves"
 
 

@@ -75,6 +75,13 @@ class Context:
         """The pods of the proofs, started when the first proof asks for them."""
         return self.start()
 
+    @cached_property
+    def nodes(self) -> dict[str, str]:
+        """Node -> its address: every machine at a site, and the workers that the region has when a proof first asks."""
+        from operations.nodes import addresses
+
+        return addresses(self.cluster, self.api)
+
     @property
     def machines(self) -> Machines:
         """The machines, for proofs that are only run where there are some."""

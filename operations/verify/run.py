@@ -39,10 +39,14 @@ def verify(
 ) -> Iterator[Result]:
     """Yield the result of each proof. `begin` is told before each, `report` what it waits for."""
     api = access.api()
-    nodes = frozenset(host.name for _, host in cluster.host_list())
     with ExitStack() as running:
         context = Context(
-            cluster, access, api, lambda: running.enter_context(workload(api, nodes, report)), machines, report
+            cluster,
+            access,
+            api,
+            lambda: running.enter_context(workload(api, frozenset(context.nodes), report)),
+            machines,
+            report,
         )
         for proof in proofs:
             begin(proof)

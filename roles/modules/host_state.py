@@ -65,6 +65,12 @@ options:
     type: str
     choices: [fail, report]
     default: fail
+  never_lower:
+    description:
+      - Where the running kernel has more than a whole number in a file under C(/etc/sysctl.d), the file gets the kernel's.
+      - A C(0) is placed as it is.
+    type: bool
+    default: false
   swap_off:
     description: Turn off swap that is on. What brings it back at boot is a matter of files.
     type: bool
@@ -146,6 +152,7 @@ ARGUMENTS = {
     "files": {"type": "list", "elements": "dict", "default": [], "options": FILE},
     "absent": {"type": "list", "elements": "path", "default": []},
     "unsettable": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
+    "never_lower": {"type": "bool", "default": False},
     "swap_off": {"type": "bool", "default": False},
     "units": {"type": "list", "elements": "dict", "default": [], "options": units.OPTIONS},
 }
@@ -171,10 +178,11 @@ def converge(params: dict[str, Any], check: bool) -> dict[str, Any]:
     replaced = sorted(path for program in fetched for path in programs.targets(program))
     if fetched and not check:
         programs.apply(fetched, params["attempts"], params["timeout"])
-    changes = files.changes(params["files"], params["absent"])
+    wanted = kernel.raised(params["files"]) if params["never_lower"] else params["files"]
+    changes = files.changes(wanted, params["absent"])
     if not check:
         files.apply(changes)
-    applied = kernel.converge(params["files"], params["swap_off"], params["unsettable"], check)
+    applied = kernel.converge(wanted, params["swap_off"], params["unsettable"], check)
     written = [change.path for change in changes]
     current = units.converge(params["units"], check, frozenset(replaced + written) if check else frozenset())
     return {

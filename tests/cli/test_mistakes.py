@@ -11,12 +11,12 @@ from cluster.spec import Cloud, Cluster
 from inventories.report import Failure, HostReport, RunReport
 from lab.errors import ForeignLabError
 from operations import build, readiness
-from operations.build import WorkersError
+from operations.configure import WorkersError
 from stacks.automation import ClusterStack, PassphraseError, StackLockedError
 from tests.cli.conftest import Menagerie
 
-ON_ONE = ("up", "preview", "destroy", "status", "verify", "kubeconfig")
-WITH_JSON = ("up", "preview", "destroy", "status", "verify")
+ON_ONE = ("up", "configure", "preview", "destroy", "status", "verify", "kubeconfig")
+WITH_JSON = ("up", "configure", "preview", "destroy", "status", "verify")
 
 
 def fails(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

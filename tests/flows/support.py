@@ -14,13 +14,15 @@ VPN = {
     "inside": "169.254.21.0/29",
     "routers": {"a": {"address": "203.0.113.10", "psk": {"secret": "psk"}}},
 }
+PUBLIC = {"name": "api.lab.example.org", "operators": ["198.51.100.0/24"]}
 WORKERS = (Role.WORKER_IN_REGION, Role.WORKER_AT_SITE)
 
 
-def shape(shared, backend, direct, where, ports, vxlan, ssh, vpn):
+def shape(shared, backend, direct, where, ports, vxlan, ssh, vpn, public):
     """Changes of the lab's spec; `where`: of "region" and "site", who has workers."""
     etcds = {role: {"client_port": ports[2 * n], "peer_port": ports[2 * n + 1]} for n, role in enumerate(ROLES)}
     return {
+        "control_plane": {"public": public},
         "etcd": {"main": etcds["main"], "events": etcds["events"] | {"hosts": "main" if shared else "dedicated"}},
         "network": {"flannel": {"backend": backend, "direct_routing": direct, "port": vxlan}},
         "sites": {"onprem": {"ssh": {"port": ssh}, "vpn": vpn}},
@@ -39,6 +41,7 @@ SHAPES = st.builds(
     vxlan=PORTS,
     ssh=st.sampled_from([22, 2222]),
     vpn=st.sampled_from([None, VPN]),
+    public=st.sampled_from([None, PUBLIC]),
 )
 
 

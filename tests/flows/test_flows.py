@@ -9,13 +9,19 @@ import pytest
 from hypothesis import given
 
 from cluster.artefacts import ArtefactSource
+from control_plane.ports import API_PORT
 from flows.flow import CLOUD_SIDE, OWN, Protocol, Role, closed, into, out_of, roles
 from flows.reference import reference
 from flows.table import flows
-from tests.flows.support import ETCDS, REGION, SHAPES, VPN, WORKERS, between, ports_into
+from tests.flows.support import ETCDS, PUBLIC, REGION, SHAPES, VPN, WORKERS, between, ports_into
 
 ROOT = Path(__file__).parents[2]
-EVERYONE = {"pools": REGION, "sites": {"onprem": {"vpn": VPN}}}
+EVERYONE = {
+    "control_plane": {"cloud": "aws", "public": PUBLIC},
+    "pools": REGION,
+    "sites": {"onprem": {"vpn": VPN}},
+    "storage": {"file": True},
+}
 
 
 @given(SHAPES)
@@ -38,12 +44,30 @@ def test_an_etcd_is_asked_by_api_servers_the_operator_and_its_own_members_alone(
 
 
 @given(SHAPES)
-def test_the_operator_alone_comes_from_outside_and_logs_in_at_sites_alone(build, changes):
+def test_operators_alone_come_from_outside_and_log_in_at_sites_alone(build, changes):
     cluster = build(changes)
     table = flows(cluster)
-    assert {flow.source for flow in table} - OWN == {Role.OPERATOR}
+    asked = {Role.PUBLIC_OPERATOR} if cluster.spec.control_plane.public else set()
+    assert {flow.source for flow in table} - OWN == {Role.OPERATOR} | asked
     ssh = cluster.spec.sites["onprem"].ssh.port
     assert {(f.source, f.destination) for f in table if ssh in f.ports} <= {(Role.OPERATOR, Role.WORKER_AT_SITE)}
+
+
+@given(SHAPES)
+def test_the_internet_reaches_the_port_of_the_api_and_nothing_else_and_only_where_the_spec_asks(build, changes):
+    cluster = build(changes)
+    table = flows(cluster)
+    found = {(flow.source, flow.destination, flow.ports) for flow in table if Role.PUBLIC_BALANCER in _ends(flow)}
+    assert {flow.destination for flow in out_of(table, Role.PUBLIC_OPERATOR)} <= {Role.PUBLIC_BALANCER}
+    way = {
+        (Role.PUBLIC_OPERATOR, Role.PUBLIC_BALANCER, (API_PORT,)),
+        (Role.PUBLIC_BALANCER, Role.API_SERVER, (API_PORT,)),
+    }
+    assert found == (way if cluster.spec.control_plane.public else set())
+
+
+def _ends(flow):
+    return flow.source, flow.destination
 
 
 @given(SHAPES)

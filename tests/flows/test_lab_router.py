@@ -15,10 +15,18 @@ from lab import plan as lab_plan
 from lab import rules
 from lab.prepare import lab_spec
 from network.addresses import plan
+from stacks.lab.workers import between_workers, workers_in_region
 
+REGION = {"pools": {"region": {"machine": "lab-small", "min": 1, "max": 1}}}
 SOURCE = ArtefactSource(lab_plan.MIRROR_URL, {}, lab_plan.REGISTRY)
 # The store has a network of its own, and a lab has no resolver, clock or metadata; pods cross the router in VXLAN only.
 PLACED_ELSEWHERE = {Role.SECRET_STORE, Role.RESOLVER, Role.TIME_SERVER, Role.METADATA, Role.POD}
+
+
+@pytest.fixture(scope="module")
+def lab(build):
+    """As it is in inventories/."""
+    return build(REGION)
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +48,7 @@ def places(lab):
     return {
         Role.OPERATOR: [(rules.UPLINK, lab_plan.UPLINK_RANGE[1])],
         **{role: [("br-cloud", address) for address in addresses] for role, addresses in cloud.items()},
+        Role.WORKER_IN_REGION: [("br-workers", worker.host.address) for worker in workers_in_region(lab)],
         Role.WORKER_AT_SITE: [(f"br-{host.rack}", host.address) for _, host in lab.host_list()],
         Role.ARTEFACT_MIRROR: services,
         Role.REGISTRY: services,
@@ -49,7 +58,7 @@ def places(lab):
 @pytest.fixture(scope="module")
 def forwarding(lab):
     """Rules of the router's forward chain that see the first packet of a connection."""
-    text = rules.router(lab_spec(lab, None, (API_PORT, KONNECTIVITY_PORT)))
+    text = rules.router(lab_spec(lab, None, (API_PORT, KONNECTIVITY_PORT), between_workers(lab)))
     chain = re.search(r"chain forwarding \{\n(.*?)\n    \}", text, re.DOTALL)[1].splitlines()
     assert "hook forward" in chain[0]
     assert "policy drop" in chain[0]
@@ -110,4 +119,8 @@ def test_the_router_lets_nothing_else_through_but_to_services_between_racks_and_
         and lets_through(forwarding, sender, taker, protocol, port)
     }
     assert passed - allowed == set()
-    assert passed == {(Role.WORKER_AT_SITE, Role.LOAD_BALANCER, Protocol.TCP, port) for port in (6443, 8132)}
+    workers = (Role.WORKER_AT_SITE, Role.WORKER_IN_REGION)
+    between = {(Protocol.TCP, 10250), (Protocol.UDP, 8472)}
+    assert passed == {
+        (worker, Role.LOAD_BALANCER, Protocol.TCP, port) for worker in workers for port in (6443, 8132)
+    } | {(source, destination, *flow) for source, destination in (workers, workers[::-1]) for flow in between}

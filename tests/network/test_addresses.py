@@ -117,6 +117,8 @@ def test_in_a_cloud_every_fixed_address_lies_in_the_subnet_of_its_role_and_zone(
 def test_nodes_stand_in_racks_and_only_with_workers_in_the_cloud_also_there(lab, build):
     assert [str(network) for network in node_ranges(lab)] == ["10.78.1.0/24", "10.78.2.0/24"]
     pools = {"pools": {"cpu": {"machine": "m", "min": 0, "max": 3}}, "network": {"nodes": "10.40.0.0/16"}}
+    region = build({"pools": {"cpu": {"machine": "m", "min": 1, "max": 1}}})
+    assert [str(network) for network in node_ranges(region)][:2] == ["10.77.0.128/25", "10.78.1.0/24"]
     azure = build(in_cloud(counted(2, 3, 3, "10.40.0.0/16"), "azure") | {"pools": pools["pools"]})
     assert [str(network) for network in node_ranges(azure)][:2] == ["10.40.128.0/17", "10.78.1.0/24"]
     aws = build(in_cloud(counted(2, 3, 3, "10.40.0.0/16"), "aws", 2) | {"pools": pools["pools"]})

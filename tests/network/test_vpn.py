@@ -56,17 +56,21 @@ SHAPES = st.builds(
 
 @given(SHAPES)
 def test_no_two_tunnels_share_an_address_and_all_are_where_the_cloud_allows_them(build, made):
-    cluster = build(joined(*made))
+    cloud, cluster = made[0], build(joined(*made))
     assert [str(problem) for problem in check(cluster) if problem.code.startswith("VPN")] == []
     plan, gate = tunnels(cluster), GATEWAYS[cluster.spec.control_plane.cloud]
     assert len(plan) == 2 * sum(len(one["vpn"]["routers"]) for one in made[1].values())
     for one, other in combinations(plan, 2):
         assert not one.cloud.address.network.overlaps(other.cloud.address.network)
+        same_router = (one.site, one.router) == (other.site, other.router)
+        assert (one.edge.address == other.edge.address) == (same_router and cloud is Cloud.AZURE)
     for tunnel in plan:
         link = tunnel.cloud.address.network
-        assert link == tunnel.edge.address.network
-        assert {tunnel.cloud.address.ip, tunnel.edge.address.ip} == set(link.hosts())
         assert gate.takes(link)
+        assert gate.takes(tunnel.edge.address.network)
+        if cloud is not Cloud.AZURE:
+            assert link == tunnel.edge.address.network
+            assert {tunnel.cloud.address.ip, tunnel.edge.address.ip} == set(link.hosts())
         assert tunnel.cloud.asn != tunnel.edge.asn
 
 
@@ -92,6 +96,17 @@ def test_each_router_has_a_tunnel_to_each_end_of_the_gateway(build):
         ("e0", 1, "169.254.6.5/30", "169.254.6.6/30"),
         ("e1", 0, "169.254.6.9/30", "169.254.6.10/30"),
         ("e1", 1, "169.254.6.13/30", "169.254.6.14/30"),
+    ]
+
+
+def test_azure_knows_a_router_by_one_address_which_both_tunnels_lead_to(build):
+    plan = tunnels(build(joined("azure", {"onprem": site(1, "169.254.21.0/28")})))
+    ends = [(tunnel.router, tunnel.gateway_end, str(tunnel.cloud.address), str(tunnel.edge.address)) for tunnel in plan]
+    assert ends == [
+        ("e0", 0, "169.254.21.1/32", "169.254.21.2/32"),
+        ("e0", 1, "169.254.21.5/32", "169.254.21.2/32"),
+        ("e1", 0, "169.254.21.9/32", "169.254.21.10/32"),
+        ("e1", 1, "169.254.21.13/32", "169.254.21.10/32"),
     ]
 
 

@@ -4,8 +4,8 @@ from operations.access import Access
 from tests.operations.conftest import outputs
 
 
-def reached(endpoint: str, *balancers: str) -> str:
-    told = outputs().model_copy(update={"endpoint": endpoint, "balancers": balancers})
+def reached(endpoint: str, *balancers: str, public: str | None = None) -> str:
+    told = outputs().model_copy(update={"endpoint": endpoint, "balancers": balancers, "public_name": public})
     access = Access(told, "certificate", "key", "certificate", "key", "")
     assert access.kubeconfig()["clusters"][0]["cluster"]["server"] == access.server
     return access.server
@@ -18,6 +18,12 @@ def test_the_api_is_called_by_name_where_the_name_is_found() -> None:
 def test_where_the_private_zone_does_not_answer_the_api_is_called_by_address() -> None:
     """RFC 6761: no resolver may find a name under .invalid."""
     assert reached("api.horus.invalid:6443", "10.40.0.4", "10.40.0.68") == "https://10.40.0.4:6443"
+
+
+def test_from_outside_the_api_is_called_by_its_public_name_once_that_is_found() -> None:
+    assert reached("api.horus.invalid:6443", "10.40.0.4", public="localhost") == "https://localhost:6443"
+    assert reached("api.horus.invalid:6443", "10.40.0.4", public="api.invalid") == "https://10.40.0.4:6443"
+    assert reached("localhost:6443", "10.40.0.4", public="localhost.localdomain") == "https://localhost:6443"
 
 
 def test_without_addresses_the_name_stands_so_that_the_error_names_it() -> None:

@@ -12,7 +12,8 @@ from cluster.load import load_cluster
 from inventories.matching import NothingMatches
 from inventories.report import Failure, HostReport, RunReport
 from operations import build
-from operations.build import KeepsDataError, Selection, WorkersError
+from operations.build import KeepsDataError, Selection
+from operations.configure import WorkersError
 from stacks.automation import StackError, StackLockedError, Summary
 
 ROOT = Path(__file__).parents[2]

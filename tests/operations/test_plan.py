@@ -220,6 +220,13 @@ def test_machines_and_disks_of_google_cloud():
     }
 
 
+def test_a_nat_gateway_of_a_whole_region_costs_for_each_zone():
+    one, regional = {"subnetId": "subnet-1"}, {"availabilityMode": "regional"}
+    assert taken(
+        event("aws:ec2/natGateway:NatGateway", "one", one), event("aws:ec2/natGateway:NatGateway", "all", regional)
+    ) == {(Kind.NAT, ""): (1, 1), (Kind.NAT, "regional, for each zone with hosts"): (1, 1)}
+
+
 def test_machines_and_disks_of_azure():
     def storage(kind, gib, **more):
         return {"osDisk": {"diskSizeGB": gib, "managedDisk": {"storageAccountType": kind}, **more}}

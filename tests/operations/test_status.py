@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from cluster.load import load_cluster
 from cluster.spec import Cluster
 from control_plane.manifests import objects
 from network import addresses
@@ -15,6 +17,7 @@ from operations.etcd import EtcdError
 from operations.status import ADDONS, Item, Status, balancer_states, not_well, read_status
 from tests.operations.conftest import FakeAccess, FakeServer, outputs
 
+AWS = Path(__file__).parents[2] / "docs" / "examples" / "aws-small.yaml"
 CSV = (
     "# pxname,svname,status,weight\n"
     "api,FRONTEND,OPEN,\n"
@@ -98,6 +101,15 @@ def test_a_cluster_with_all_its_parts_is_well(lab: Cluster, access: FakeAccess) 
     groups = list(dict.fromkeys(item.group for item in found.items))
     assert groups == ["API servers", "etcds", "api", "nodes", "add-ons"]
     assert len(found.items) == 2 + 6 + 2 + 1 + 3 + 3
+
+
+def test_a_driver_of_volumes_that_is_gone_makes_it_not_well(access: FakeAccess, server: FakeServer) -> None:
+    storage = load_cluster(AWS)
+    server.answers[DAEMONS.replace("kube-system", "csi")] = {"items": [daemon("ebs-node")]}
+    server.answers[DEPLOYMENTS.replace("kube-system", "csi")] = {"items": []}
+    found = {item.name: item for item in read_status(storage, access).items if item.group == "add-ons"}
+    assert found["ebs-node"].ok
+    assert not found["ebs-controller"].ok
 
 
 def test_a_dead_member_makes_it_not_well_although_the_api_server_is_ready(lab: Cluster, access: FakeAccess) -> None:
@@ -221,11 +233,12 @@ def test_workers_in_the_region_are_known_by_their_address_and_counted(
             "control_plane": {"cloud": "azure", "region": "eastus2"},
             "network": {"nodes": "10.77.0.0/16"},
             "pools": {"cpu": {"machine": "Standard_D16ds_v5", "min": 2, "max": 4}},
+            "storage": {"block": False},
         }
     )
     listed = server.answers["/api/v1/nodes"]["items"]
     server.answers["/api/v1/nodes"] = {"items": [*listed, in_region("cpu-7", "10.77.128.9")]}
-    assert wrong(cluster, access) == {"workers in the region": "1, of 2 at least"}
+    assert wrong(cluster, access) == {"workers in the region": "1 Ready, of 2 at least"}
     strangers = [in_region("cpu-8", "10.77.200.9"), in_region("stranger", "10.77.0.70")]
     server.answers["/api/v1/nodes"] = {"items": [*listed, in_region("cpu-7", "10.77.128.9"), *strangers]}
     assert wrong(cluster, access) == {"stranger": "Ready, v1, not in the spec"}

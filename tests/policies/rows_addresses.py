@@ -171,6 +171,29 @@ ADDRESSES = (
         "ingress-closed",
         (
             resource(
+                "gcp:compute/regionNetworkFirewallPolicyWithRules:RegionNetworkFirewallPolicyWithRules",
+                {"rules": [{"action": "allow", "direction": "INGRESS", "match": {"srcIpRanges": ["35.191.0.0/16"]}}]},
+            ),
+        ),
+        (
+            {"rules[].match.srcIpRanges": ["35.191.0.0/16", "0.0.0.0/0"]},
+            {"rules": [{"action": "goto_next", "match": {"srcIpRanges": ["0.0.0.0/0"]}}]},
+        ),
+    ),
+    Case(
+        "ingress-closed",
+        (
+            resource(
+                "gcp:compute/regionNetworkFirewallPolicyWithRules:RegionNetworkFirewallPolicyWithRules",
+                {"rules": [{"action": "deny", "direction": "INGRESS", "match": {"srcIpRanges": ["0.0.0.0/0"]}}]},
+            ),
+        ),
+        ({"rules[].action": "allow"},),
+    ),
+    Case(
+        "ingress-closed",
+        (
+            resource(
                 "gcp:compute/firewall:Firewall", {"allows": [{"protocol": "tcp"}], "sourceRanges": ["35.191.0.0/16"]}
             ),
         ),

@@ -7,7 +7,15 @@ from tests.policies.support import Case, resource
 
 _SCOPE = "/subscriptions/s/resourceGroups/g/providers/Microsoft.KeyVault/vaults/v/secrets/x"
 _ROLES = "/subscriptions/s/providers/Microsoft.Authorization/roleDefinitions"
+_OWN = "5f8a1a52-6c0c-5f0e-9f4e-0d6a8a0f5c11"
 _READER_OF_SECRETS = f"{_ROLES}/4633458b-17de-408a-b874-0445c86b69e6"
+
+_TAG, NAME = "ec2:ResourceTag/cluster", "lemur"
+_VOLUMES = {
+    "Action": "ec2:DeleteVolume",
+    "Resource": "arn:aws:ec2:eu-west-1:1:volume/*",
+    "Condition": {"StringEquals": {_TAG: NAME}},
+}
 
 IDENTITIES = (
     Case(
@@ -25,7 +33,19 @@ IDENTITIES = (
     Case(
         "no-wildcards",
         (resource("aws:iam/policy:Policy", {"policy": policy(Action=["ec2:DescribeInstances"], Resource="*")}),),
-        ({"policy": policy(Action=["ec2:DescribeInstances", "ec2:RunInstances"], Resource="*")},),
+        (
+            {"policy": policy(Action=["ec2:DescribeInstances", "ec2:RunInstances"], Resource="*")},
+            {"policy": policy(Action=["ec2:DescribeInstanceAttribute"], Resource="*")},
+        ),
+    ),
+    Case(
+        "no-wildcards",
+        (resource("aws:iam/rolePolicy:RolePolicy", {"policy": policy(**_VOLUMES)}),),
+        (
+            {"policy": policy(**{**_VOLUMES, "Condition": {"StringEquals": {_TAG: "another"}}})},
+            {"policy": policy(**{**_VOLUMES, "Condition": {"StringLike": {_TAG: NAME}}})},
+            {"policy": policy(**{**_VOLUMES, "Condition": {"StringEquals": {"ec2:ResourceTag/role": NAME}}})},
+        ),
     ),
     Case(
         "no-wildcards",
@@ -70,6 +90,24 @@ IDENTITIES = (
             {"scope": "/subscriptions/s"},
             {"scope": "/subscriptions/s/resourceGroups/g"},
             {"scope": "/providers/Microsoft.Management/managementGroups/m"},
+        ),
+    ),
+    Case(
+        "no-broad-roles",
+        (
+            resource(
+                "azure-native:authorization:RoleAssignment",
+                {"roleDefinitionId": f"{_ROLES}/{_OWN}", "scope": "/subscriptions/s/resourceGroups/workers"},
+            ),
+            resource(
+                "azure-native:authorization:RoleDefinition",
+                {"roleDefinitionId": _OWN, "permissions": [{"actions": ["Microsoft.Compute/disks/write"]}]},
+            ),
+        ),
+        (
+            {"roleDefinitionId": "another"},
+            {"permissions[].actions": ["Microsoft.Compute/disks/write", "Microsoft.Compute/virtualMachines/write"]},
+            {"permissions[].dataActions": ["Microsoft.KeyVault/vaults/secrets/getSecret/action"]},
         ),
     ),
     Case(

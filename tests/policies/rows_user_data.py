@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 from typing import Any
 
 from policies.model import SECRET
 from tests.policies.support import Case, resource
+from userdata import Payload
 
 
 def packed(text: str) -> str:
@@ -24,6 +26,7 @@ SECRETS = (
     PEM,
     f"#cloud-config\nwrite_files:\n- content: {zipped(PEM * 3)}\n",
     f"client-key-data: {packed(PEM)}\n",
+    f"HELD = {json.dumps({'payload-1': Payload(PEM * 3).packed()})}\n",
     f"base64 -d <<EOF\n{packed('first ' * 20)[:76]}\n{packed(PEM)}\nEOF\n",
     f"{PLAIN}- token: abcdef.0123456789abcdef\n",
     f"{PLAIN}AWS_ACCESS_KEY_ID=AKIAIOSFODNN7EXAMPLE\n",

@@ -28,3 +28,16 @@ def test_a_protected_resource_of_any_type_counts_as_one_that_keeps_something() -
     assert kept_by(resource("aws:ec2/vpc:Vpc")) is None
     assert kept_by(resource("aws:ec2/vpc:Vpc", protect=True)) == "what is marked `protect`"
     assert [type_ for type_ in {**STORES, **MACHINES, **AUTHORITIES} if not kept_by(resource(type_))] == []
+
+
+@pytest.mark.parametrize("type_", MACHINES)
+@pytest.mark.parametrize(
+    ("role", "kept"), [("etcd-main", True), ("etcd-events-2", True), ("bastion", False), ("", True)]
+)
+def test_a_machine_of_its_own_keeps_data_unless_its_tags_say_that_it_is_no_member(
+    type_: str, role: str, kept: bool
+) -> None:
+    said = "labels" if type_.startswith("gcp:") else "tags"
+    one = resource(type_, {said: {"role": role}} if role else {})
+    assert bool(kept_by(one)) is kept
+    assert kept_by(replace(one, protect=True)) is not None

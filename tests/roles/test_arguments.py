@@ -80,7 +80,15 @@ def test_site_yml_is_short_and_runs_every_role():
     text = (ROOT / "site.yml").read_text()
     assert len(text.splitlines()) < 40
     (play,) = yaml.safe_load(text)
-    assert [entry["role"] for entry in play["roles"]] == ["base", "neighbours", "containerd", "flannel", "kubelet"]
+    assert [entry["role"] for entry in play["roles"]] == [
+        "base",
+        "neighbours",
+        "roce",
+        "storage_host",
+        "containerd",
+        "flannel",
+        "kubelet",
+    ]
     assert {entry["role"] for entry in play["roles"]} == {role.name for role in ROLES}
     assert all(entry["tags"] == [entry["role"]] for entry in play["roles"])
     assert "any_errors_fatal" not in play

@@ -60,3 +60,17 @@ def test_active_swap_is_read_without_its_heading(host, tmp_path, monkeypatch):
     swaps.write_text("Filename Type Size Used Priority\n/dev/sda2 partition 1 0 -2\n")
     monkeypatch.setattr(host("kernel"), "PROC_SWAPS", str(swaps))
     assert host("kernel").active_swap() == ["/dev/sda2"]
+
+
+def test_what_the_running_kernel_has_more_of_is_never_lowered(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(host("kernel"), "PROC_SYS", str(tmp_path))
+    for name, live in {"first": "128", "second": "20000", "third": "16384", "words": "4096 9"}.items():
+        (tmp_path / name).write_text(f"{live}\n")
+    text = "# why\nfirst = 0\nsecond = 14745\nthird = 16384\nwords = 1 9\ngone = 1\n"
+    other = {"path": "/etc/other.conf", "text": "second = 1\n"}
+    made = host("kernel").raised([{"path": "/etc/sysctl.d/90-x.conf", "text": text, "mode": "0600"}, other])
+    assert made == [
+        {"path": "/etc/sysctl.d/90-x.conf", "text": text.replace("14745", "20000"), "mode": "0600"},
+        other,
+    ]
+    assert host("kernel").raised(made) == made

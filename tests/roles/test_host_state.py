@@ -13,6 +13,7 @@ NOTHING = {
     "files": [],
     "absent": [],
     "unsettable": "fail",
+    "never_lower": False,
     "swap_off": False,
     "units": [],
 }
@@ -65,3 +66,20 @@ def test_all_that_the_host_lacks_is_told_at_once_and_nothing_is_touched(module, 
     assert "no-such-command is missing: install its-package" in str(refused.value)
     assert "dash" not in str(refused.value)
     assert os.listdir(tmp_path) == []
+
+
+def test_a_setting_that_the_kernel_has_more_of_is_kept_there_and_in_the_file(
+    module, host, systemctl, tmp_path, own, monkeypatch
+):
+    monkeypatch.setattr(host("kernel"), "PROC_SYS", str(tmp_path / "proc"))
+    monkeypatch.setattr(host("kernel"), "SYSCTL_D", str(tmp_path / "sysctl.d"))
+    live, place = tmp_path / "proc" / "limit", tmp_path / "sysctl.d" / "90-x.conf"
+    live.parent.mkdir()
+    live.write_text("20000\n")
+    asked = {**NOTHING, "files": [{**file(place, own), "text": "limit = 16384\n"}], "never_lower": True}
+    assert module("host_state").converge(asked, check=True)["files"] == [str(place)]
+    first, second = (module("host_state").converge(asked, check=False) for _ in range(2))
+    assert (first["files"], first["live"], second["changed"]) == ([str(place)], [], False)
+    assert (place.read_text(), live.read_text()) == ("limit = 20000\n", "20000\n")
+    module("host_state").converge({**asked, "never_lower": False}, check=False)
+    assert (place.read_text(), live.read_text()) == ("limit = 16384\n", "16384")

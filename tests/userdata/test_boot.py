@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import io
+import socket
 import subprocess
 import tarfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from userdata import boot
 
 GOOD = b"#!/bin/sh\n"
+KEYS = ("packages", "disks", "users", "files", "downloads", "secrets", "start")
 
 
 def item(web, path, body=GOOD, **changes):
@@ -97,6 +100,30 @@ def test_members_of_an_archive_are_taken_out_and_found_again_without_the_archive
     assert (tmp_path / "etcdctl").read_bytes() == b"ctl"
 
 
+def test_an_archive_may_say_where_it_begins(web, tmp_path):
+    """Upstream's archive of CNI plugins has ./bridge."""
+    web.pages["/program"] = body = archive(**{"./bridge": b"bridge"})
+    boot.download_all([item(web, "", body, members=[["bridge", str(tmp_path / "bridge")]])], tmp_path / "state")
+    assert (tmp_path / "bridge").read_bytes() == b"bridge"
+
+
+def test_an_answer_that_is_no_http_is_told_with_its_url(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer():
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"SSH-2.0-OpenSSH\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}/program"
+        with pytest.raises(boot.Failure, match=f"^{url}: "):
+            boot.fetch(url, "00", tmp_path / "program")
+        thread.join()
+
+
 def test_a_member_that_the_archive_lacks_is_named(web, tmp_path):
     web.pages["/program"] = body = archive(other=b"x")
     wanted = item(web, "", body, members=[["etcd-v1/etcd", str(tmp_path / "etcd")]])
@@ -147,8 +174,7 @@ def test_units_start_last_and_files_go_onto_disks_that_are_mounted(monkeypatch):
     order += ["place_secrets", "start_units"]
     for name in order:
         monkeypatch.setattr(boot, name, lambda *args, name=name: done.append(name))
-    keys = ("packages", "disks", "users", "files", "downloads", "secrets", "start")
-    config: dict[str, list[str]] = {key: [] for key in keys}
+    config: dict[str, list[str]] = {key: [] for key in KEYS}
     for _, step in boot.steps(config):
         step()
     assert done == order
@@ -161,13 +187,43 @@ def test_a_unit_that_fails_is_named_with_its_last_words(monkeypatch):
         if command[:2] == ["systemctl", "start"]:
             started.append(command[2])
             bad = command[2] == "two.service"
-            return subprocess.CompletedProcess(command, int(bad), b"", b"Job failed." if bad else b"")
+            return subprocess.CompletedProcess(command, int(bad), b"", b"Job failed.\n" if bad else b"")
         return subprocess.CompletedProcess(command, 0, b"address in use\n", b"")
 
     monkeypatch.setattr(boot.subprocess, "run", run)
-    with pytest.raises(boot.Failure, match=r"unit two\.service did not start: Job failed\.address in use"):
-        boot.start_units(["one.service", "two.service", "three.service"])
+    with pytest.raises(boot.Failure, match=r"unit two\.service did not start: Job failed\.\n  address in use$"):
+        boot.start_units(["one.service", "two.service", "three.service"], set())
     assert started == ["one.service", "two.service"]
+
+
+def test_a_unit_that_is_up_is_told_once_however_often_a_later_one_fails(monkeypatch, capsys):
+    failures = ["two.service"] * 3
+
+    def run(command, **options):
+        bad = command[:2] == ["systemctl", "start"] and command[2] in failures
+        if bad:
+            failures.remove(command[2])
+        return subprocess.CompletedProcess(command, int(bad), b"", b"Job failed." if bad else b"")
+
+    monkeypatch.setattr(boot.subprocess, "run", run)
+    (start,) = [
+        step for name, step in boot.steps({key: ["one.service", "two.service"] for key in KEYS}) if name == "units"
+    ]
+    boot.until_done("units", start, lambda _: None)
+    said = capsys.readouterr().out
+    assert [said.count(words) for words in ("one.service is up", "FAILED", "two.service is up")] == [1, 1, 1]
+
+
+def test_the_words_of_a_unit_are_those_of_its_last_run(monkeypatch):
+    asked = []
+
+    def run(command, **options):
+        asked.append(command)
+        return subprocess.CompletedProcess(command, 0, b"0123\n" if command[1] == "show" else b"no token yet\n", b"")
+
+    monkeypatch.setattr(boot.subprocess, "run", run)
+    assert boot.last_words("join.service") == "no token yet\n"
+    assert asked[-1] == ("journalctl", "-n8", "-ocat", "_SYSTEMD_INVOCATION_ID=0123")
 
 
 @pytest.mark.parametrize("stale", ["", "10.0.0.9 host-1\n", "127.0.1.1 host-1.example host-1\n"])

@@ -90,7 +90,7 @@ def test_the_programs_can_be_run():
 
 def test_more_than_the_smallest_cloud_takes_is_refused_with_the_size():
     noise = base64.b85encode(random.Random(1).randbytes(LIMIT_BYTES)).decode()
-    with pytest.raises(UserDataTooLarge, match=rf"user data is \d{{5}} bytes and AWS takes {LIMIT_BYTES}"):
+    with pytest.raises(UserDataTooLarge, match=rf"user data is \d{{5}} bytes and {LIMIT_BYTES} are taken"):
         render(PAYLOAD, Store(noise))
 
 
@@ -120,9 +120,10 @@ def booted(tmp_path):
     return run
 
 
-def test_a_startup_script_places_what_cloud_init_would(booted):
+def test_a_startup_script_places_what_cloud_init_would_and_the_payload(booted):
     files, commands = booted(startup_script(PAYLOAD, STORE, "etcd-main-1"))
     wanted = opened(render(PAYLOAD, STORE, "etcd-main-1"))
+    wanted[str(boot.PAYLOAD.with_name(PAYLOAD.name))] = ("0600", PAYLOAD.text)
     assert {path: file.read_text() for path, file in files.items()} == {
         path: text for path, (_, text) in wanted.items()
     }
@@ -133,6 +134,14 @@ def test_a_startup_script_places_what_cloud_init_would(booted):
         "systemctl daemon-reload",
         "systemctl enable --now --no-block menagerie-boot.service",
     ]
+
+
+def test_a_host_with_a_startup_script_asks_no_store_for_its_payload(booted, monkeypatch):
+    payload = Payload('{"start": ["a.service"]}\n')
+    files, _ = booted(startup_script(payload, STORE))
+    monkeypatch.setattr(boot, "PAYLOAD", files[str(boot.PAYLOAD)])
+    monkeypatch.setattr(boot, "STORE", "/nowhere/to/ask")
+    assert boot.load_payload() == {"start": ["a.service"]}
 
 
 def test_a_host_that_reboots_with_another_script_stays_what_it_is(booted):

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import json
+import lzma
 from dataclasses import replace
 
 import pytest
@@ -40,9 +40,10 @@ def test_its_name_and_hash_follow_from_its_text_alone():
     assert payload.name == f"payload-{payload.sha256[:16]}"
 
 
-def test_the_store_is_given_it_as_gzip_in_base64():
+def test_the_store_is_given_it_as_xz_in_base85():
     payload = Payload.of(CONFIG, SOURCE)
-    assert gzip.decompress(base64.b64decode(payload.packed(), validate=True)).decode() == payload.text
+    assert lzma.decompress(base64.b85decode(payload.packed())).decode() == payload.text
+    assert json.dumps(payload.packed()) == f'"{payload.packed()}"'
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from . import Refused, run
 PROC_SYS = "/proc/sys"
 PROC_MODULES = "/proc/modules"
 PROC_SWAPS = "/proc/swaps"
+SYSCTL_D = "/etc/sysctl.d/"
 
 
 class Applied(NamedTuple):
@@ -49,13 +50,36 @@ def sysctls(text: str) -> dict[str, str]:
     return settings
 
 
+def raised(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """`files` with each whole number in sysctl.d that the running kernel exceeds replaced by the kernel's.
+
+    0 stays: where a limit is 0 it is off, which is no size.
+    """
+    larger = {
+        key: live
+        for key, (live, value) in compare_settings(live_settings(files))[0].items()
+        if live.isdigit() and value.isdigit() and int(live) > int(value) > 0
+    }
+    if not larger:
+        return files
+    return [{**f, "text": _with(f["text"], larger)} if f["path"].startswith(SYSCTL_D) else f for f in files]
+
+
+def _with(text: str, values: dict[str, str]) -> str:
+    lines = []
+    for line in text.splitlines(keepends=True):
+        own = next((key for key in sysctls(line) if key in values), None)
+        lines.append(f"{own} = {values[own]}\n" if own else line)
+    return "".join(lines)
+
+
 def kernel_modules(text: str) -> list[str]:
     """The modules of a modules-load.d(5) text."""
     return [line.strip() for line in text.splitlines() if line.strip() and not line.lstrip().startswith(("#", ";"))]
 
 
 def live_settings(files: list[dict[str, Any]]) -> dict[str, str]:
-    texts = [f["text"] for f in files if f["path"].startswith("/etc/sysctl.d/")]
+    texts = [f["text"] for f in files if f["path"].startswith(SYSCTL_D)]
     return {key: value for text in texts for key, value in sysctls(text).items()}
 
 
