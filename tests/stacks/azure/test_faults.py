@@ -60,14 +60,15 @@ def trial(koala, tmp_path_factory, opened) -> Iterator[Trial]:
         pytest.MonkeyPatch.context() as one,
     ):
         trial = Trial(account, faults)
+        # With one call at a time, what is made before a fault is the same in every run, and a call that is cut off is the
+        # only one under way.
+        one.setenv("PULUMI_PARALLEL", "1")
         faults.lose_answer("create", ADDRESS)
         trial.up("address lost")
         faults.throttle("create", NETWORK)
         trial.up("throttled")
         faults.fail("create", INTERFACE, nth=2)
         trial.up("failed")
-        # With one call at a time, the one that is cut off is the one that was under way.
-        one.setenv("PULUMI_PARALLEL", "1")
         faults.lose_answer("create", SCALE_SET, meanwhile=kill_engine)
         trial.up("killed")
         one.delenv("PULUMI_PARALLEL")
