@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from cluster.artefacts import ArtefactSource
-from cluster.spec import Cluster, ClusterSpec, EtcdHosts, FlannelBackend, RoleName
+from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdHosts, FlannelBackend, RoleName
 from cluster.storage import controllers_pool, has_file
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.members import settings
@@ -16,6 +16,8 @@ from network.addresses import ROLES
 KUBELET_PORT = 10250
 """The kubelet's default, which its configuration leaves."""
 HTTP, HTTPS, DNS, NTP, NFS = 80, 443, 53, 123, 2049
+# "Configure firewall rules" of Filestore: rpcbind, statd, nfs, mountd and nlockmgr of NFS 3.
+NFS_3 = (111, 2046, NFS, 2050, 4045)
 """Where services around the cluster listen, by IANA's register; metadata services speak HTTP."""
 IKE, IKE_NAT, BGP = 500, 4500, 179
 """RFC 7296, also through a NAT, where packets are carried in UDP too; RFC 4271."""
@@ -131,7 +133,8 @@ def _for_volumes(spec: ClusterSpec) -> Iterator[Flow]:
     if controllers_pool(spec):
         yield from _tcp(worker, Role.CLOUD_API, [HTTPS], "Controllers of volumes make, attach and delete them.")
     if has_file(spec):
-        yield from _tcp(worker, Role.FILE_STORE, [NFS], "Nodes mount shared file systems for their pods.")
+        ports = NFS_3 if spec.control_plane.cloud is Cloud.GCP else (NFS,)
+        yield from _tcp(worker, Role.FILE_STORE, ports, "Nodes mount shared file systems for their pods.")
 
 
 def _to_the_outside(machines: tuple[Role, ...], workers: tuple[Role, ...], source: ArtefactSource) -> Iterator[Flow]:

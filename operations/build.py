@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from operations.access import ROOT, STATE, Access, NotBuiltError, forget_runtime
 from operations.configure import Request, Tokens, WorkersError, configure, patience_s, plan, tokens, variables
 from operations.plan import Plan, Planner
 from operations.readiness import refuse_unready
-from operations.stack import has_stack, open_stack
+from operations.stack import environment, has_stack, open_stack
 from stacks.automation import StackError, StackLockedError, Summary
 from stacks.events import begun, describe, told
 from workers.group_vars import roles
@@ -104,7 +103,7 @@ def refuse(cluster: Cluster, selection: Selection = Selection(), *, declares: bo
 
     declares: whether the program will run, or resources only be deleted.
     """
-    refuse_unready(cluster, os.environ, declares=declares)
+    refuse_unready(cluster, environment(cluster), declares=declares)
     if selection.limit:
         limited(layout(cluster), selection.limit)
     check_tags(selection.tags, roles(ROOT))

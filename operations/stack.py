@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+import yaml
 
 from cluster import versions
 from cluster.fields import did_you_mean
 from cluster.spec import Cluster
 from operations.access import ROOT, STATE, Access
 from stacks.automation import ClusterStack
+from stacks.credentials import with_project
 from stacks.program import declare
 from tools.build import ensure
 
@@ -28,6 +32,13 @@ def open_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
     """The stack of `cluster`; makes its record if there is none. `report` hears of a CLI being built."""
     settings = None if cluster.is_lab else ROOT / f"Pulumi.{cluster.name}.yaml"
     return ClusterStack(cluster, lambda: declare(cluster), pulumi_cli(report), STATE / cluster.name, settings)
+
+
+def environment(cluster: Cluster) -> Mapping[str, str]:
+    """This process's, with what Pulumi.<cluster>.yaml says in its place."""
+    file = ROOT / f"Pulumi.{cluster.name}.yaml"
+    known = yaml.safe_load(file.read_text()) if file.exists() else None
+    return with_project(os.environ, ((known or {}).get("config") or {}).get("gcp:project"))
 
 
 def has_stack(cluster: Cluster) -> bool:

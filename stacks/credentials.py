@@ -7,6 +7,11 @@ from collections.abc import Mapping
 from cluster.spec import Cloud
 
 
+def with_project(environment: Mapping[str, str], project: str | None) -> Mapping[str, str]:
+    """The environment, with the project that a stack's configuration names for Google Cloud (gcp:project)."""
+    return {**environment, "GOOGLE_PROJECT": project} if project else environment
+
+
 def missing(cloud: Cloud, environment: Mapping[str, str]) -> list[str]:
     """What is missing, each with the way to get it; nothing for a lab. Only the cloud's own module is imported."""
     if cloud is Cloud.AWS:

@@ -16,6 +16,7 @@ from cluster.load import find_cluster, load_beside
 from cluster.problems import Problem, SpecError
 from cluster.spec import Cluster
 from stacks import lean
+from stacks.credentials import with_project
 from stacks.program import declare
 
 ALLOW_UNKNOWN = "MENAGERIE_ALLOW_UNKNOWN"
@@ -68,5 +69,4 @@ def _with_variable(problem: Problem) -> Problem:
 
 def _environment() -> Mapping[str, str]:
     """That of the provider, which takes a project of Google Cloud from the stack's configuration too."""
-    project = pulumi.Config("gcp").get("project")
-    return {**os.environ, **({"GOOGLE_PROJECT": project} if project else {})}
+    return with_project(os.environ, pulumi.Config("gcp").get("project"))

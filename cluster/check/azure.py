@@ -17,7 +17,7 @@ from cluster.spec import Cloud
 
 MOST_IN_ONE_GROUP = 100
 """Machines of a placement group, and so of one InfiniBand network."""
-MOST_TAGS, OWN_TAGS = 50, 7
+MOST_TAGS, OWN_TAGS = 50, 8
 """Of a resource; those that a pool's scale set has without any label or taint."""
 _RESERVATION = re.compile(r"/subscriptions/.+/capacityReservationGroups/[^/]+", re.IGNORECASE)
 _IMAGE = re.compile(r"/(subscriptions|SharedGalleries|CommunityGalleries)/.+|[^:/]+:[^:/]+:[^:/]+:[^:/]+")

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import pulumi
 import pulumi_azure_native as azure
 
-from cluster.pools import Pool
+from cluster.pools import POOL_LABEL, Pool
 from cluster.spec import Cluster
 from stacks.names import short
 from stacks.protection import is_protected
@@ -86,7 +86,7 @@ def host_prefix(pool: str) -> str:
     return short(pool, _LONGEST_PREFIX - 1, _DIGITS) + "-"
 
 
-def autoscaler_tags(cluster: Cluster, pool: Pool) -> Mapping[str, str]:
+def autoscaler_tags(cluster: Cluster, name: str, pool: Pool) -> Mapping[str, str]:
     """By which the cluster autoscaler finds a pool and knows its nodes before it has one.
 
     Names of tags have no slash: its page "Cluster Autoscaler on Azure" writes an underscore for it, and ~2 for an
@@ -98,7 +98,7 @@ def autoscaler_tags(cluster: Cluster, pool: Pool) -> Mapping[str, str]:
         "min": str(pool.min),
         "max": str(pool.max),
     }
-    found |= {f"{_TEMPLATE}_label_{_in_tag(key)}": value for key, value in pool.labels.items()}
+    found |= {f"{_TEMPLATE}_label_{_in_tag(key)}": value for key, value in {**pool.labels, POOL_LABEL: name}.items()}
     found |= {f"{_TEMPLATE}_taint_{_in_tag(taint.key)}": f"{taint.value}:{taint.effect.value}" for taint in pool.taints}
     return found
 

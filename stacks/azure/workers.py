@@ -84,7 +84,7 @@ class Workers(pulumi.ComponentResource):
             upgrade_policy=azure.compute.UpgradePolicyArgs(mode=azure.compute.UpgradeMode.MANUAL),
             identity=identity(self._boots[name]),
             virtual_machine_profile=model.profile(**_kind(pool)),
-            tags={**tags(self._cluster, f"pool-{name}"), **autoscaler_tags(self._cluster, pool)},
+            tags={**tags(self._cluster, f"pool-{name}"), **autoscaler_tags(self._cluster, name, pool)},
             opts=pulumi.ResourceOptions(
                 parent=self,
                 ignore_changes=["sku.capacity"],

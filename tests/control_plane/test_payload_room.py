@@ -13,10 +13,11 @@ from network.addresses import plan
 from tests.control_plane.csi_support import CLOUDS, cluster
 from userdata import Payload
 
-SHORTEST_BYTES = 25_000
-"""What Azure's Key Vault takes of a value ("About Azure Key Vault secrets"), the least of the clouds' stores. Azure's hosts
-have their payload in 64 KiB of custom data meanwhile, and the other stores take as much: this line is drawn on purpose."""
-RESERVE_BYTES = 500
+SHORTEST_BYTES = 65_535
+"""What Azure takes of custom data ("Virtual Machines - Create Or Update", osProfile), the least of the clouds: AWS takes a
+byte more of a secret, Google Cloud 256 KiB of a startup script."""
+RESERVE_BYTES = 32 * 1024
+"""For the programs beside the payload, and for what comes."""
 _MIRROR = "https://mirror.a-cluster-with-a-long-name.research.example.org/pub/kubernetes"
 SOURCE = ArtefactSource(
     _MIRROR, {each.source: hashlib.sha256(each.source.encode()).hexdigest() for each in catalogue().values()}

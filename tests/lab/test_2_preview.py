@@ -41,7 +41,7 @@ def test_a_selected_role_of_a_selected_worker_is_all_that_is_touched(lab: Run) -
     one = menagerie("up", "lab", "--limit", "worker-1", "--tags", "neighbours", "--json")
     assert one.code == 0, one.err
     assert {name: host["changes"] for name, host in one.json["workers"]["hosts"].items()} == {
-        "worker-1": ["Neighbour tables fit the cluster, now and at boot"]
+        "worker-1": ["Neighbour tables fit the cluster, now and at boot, and are looked at for overflows"]
     }
     assert "by hand" in on_host("worker-2", ["cat", _DRIFTED]).stdout
     assert menagerie("up", "lab", "--limit", "worker-2", "--yes").code == 0

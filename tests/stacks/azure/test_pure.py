@@ -100,7 +100,7 @@ def test_the_key_that_nobody_has_is_taken_by_ssh(tmp_path):
 def test_a_scale_set_has_a_tag_for_each_label_and_taint_beside_seven_of_its_own(build):
     """Which `cluster.check.azure` counts on."""
     pool = Pool.model_validate({"machine": "m", "labels": {f"example.org/{number}": "x" for number in range(9)}})
-    made = {**tags(build({}), "pool-cpu"), **autoscaler_tags(build({}), pool)}
+    made = {**tags(build({}), "pool-cpu"), **autoscaler_tags(build({}), "cpu", pool)}
     assert len(made) == 9 + OWN_TAGS
 
 
