@@ -24,7 +24,7 @@ from bench.toolkit import MENAGERIE, host_names, killed_up
 from cluster.load import find_cluster, load_cluster
 from lab import hosts
 from operations.access import ROOT
-from operations.verify.faults import PROOFS
+from operations.verify.run import FAULTS
 
 CLUSTER = "lab"
 COMMAND_S = 900.0
@@ -64,7 +64,7 @@ def faults(seed: int, machines: tuple[str, ...]) -> Iterator[Fault]:
     """The faults without end: every kind once in a round, in random order."""
     choice = random.Random(seed)
     while True:
-        kinds = [*(Fault(proof.claim, proof=proof.name) for proof in PROOFS)]
+        kinds = [*(Fault(proof.claim, proof=proof.name) for proof in FAULTS)]
         kinds.append(Fault(REPAIR, host=choice.choice(machines), after_s=choice.uniform(0.5, REPAIR_S)))
         kinds.append(Fault(NOTHING, after_s=choice.uniform(0.5, NOTHING_S)))
         choice.shuffle(kinds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from ipaddress import IPv4Address
 
 from lab import plan, texts
@@ -27,6 +28,17 @@ def router(spec: LabSpec) -> str:
         endpoint=spec.endpoint,
         endpoint_ports=list(spec.endpoint_ports),
     )
+
+
+def isolated(racks: Sequence[str], seconds: int) -> str:
+    """Let racks reach one another and nothing else, for so long: the kernel forgets them by itself."""
+    bridges = [plan.interface("br-", plan.rack(name)) for name in racks]
+    return texts.render("isolated.nft.j2", racks=bridges, seconds=seconds)
+
+
+def rejoined() -> str:
+    """Remove the rules of `isolated`."""
+    return "table inet isolated\ndelete table inet isolated\n"
 
 
 def only_own_address(port: str, mac: str, address: IPv4Address) -> str:

@@ -6,12 +6,12 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from cluster.spec import Cluster
 from lab import clean as lab_clean
-from lab import hosts, networks, plan, preflight
+from lab import hosts, networks, plan, preflight, rules
 from lab.errors import LabError
 from lab.prepare import lab_spec
 from lab.prepare import prepare as prepare_lab
@@ -88,6 +88,12 @@ class LabMachines:
         finally:
             told, _ = process.communicate()
         return Traffic(**json.loads(told))
+
+    def isolate(self, racks: Sequence[str], at_most_s: int) -> None:
+        networks.load_rules(rules.isolated(racks, at_most_s))
+
+    def rejoin(self) -> None:
+        networks.load_rules(rules.rejoined())
 
 
 def _do(host: str, *argv: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
@@ -54,6 +54,12 @@ class Machines(Protocol):
 
     def traffic(self, host: str, while_doing: Callable[[], None]) -> Traffic:
         """Count packets on the cable of `host` while `while_doing` runs."""
+
+    def isolate(self, racks: Sequence[str], at_most_s: int) -> None:
+        """Let these racks reach one another and nothing else. After `at_most_s` seconds that ends by itself."""
+
+    def rejoin(self) -> None:
+        """End what `isolate` began; nothing where it has ended."""
 
     def repair(self) -> None:
         """Run `up` again. RepairError when it fails."""

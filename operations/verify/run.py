@@ -9,12 +9,13 @@ from contextlib import ExitStack
 from cluster.fields import did_you_mean
 from cluster.spec import Cluster
 from operations.access import Access
-from operations.verify import everyday, faults
+from operations.verify import everyday, faults, site
 from operations.verify.proof import Context, FailedProofError, Machines, Proof, Result
 from operations.verify.workload import workload
 from operations.waiting import Report
 
-PROOFS: tuple[Proof, ...] = (*everyday.PROOFS, *faults.PROOFS)
+FAULTS: tuple[Proof, ...] = (*faults.PROOFS, *site.FAULTS)
+PROOFS: tuple[Proof, ...] = (*everyday.PROOFS, *site.EVERYDAY, *FAULTS)
 
 
 class UnknownProofError(Exception):

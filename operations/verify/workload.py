@@ -69,6 +69,32 @@ class Workload:
         """What a web request from inside a pod answers, "" when it fails."""
         return self.run(pod, "timeout", "5", "wget", "-q", "-O", "-", url)
 
+    def alone(self, node: str) -> Any:
+        """A pod of no controller on a node, with the tolerations that every pod is given; returned once it runs."""
+        body = {
+            "metadata": {"generateName": "alone-"},
+            "spec": {
+                "nodeName": node,
+                "terminationGracePeriodSeconds": 1,
+                "automountServiceAccountToken": False,
+                "containers": [
+                    {
+                        "name": "web",
+                        "image": IMAGE,
+                        "command": ["sleep", "infinity"],
+                        "securityContext": _CONTAINER_SECURITY,
+                    }
+                ],
+            },
+        }
+        made = self.core.create_namespaced_pod(self.namespace, body, _request_timeout=API_TIMEOUT_S)
+        name = made.metadata.name
+        wait_until(lambda: "" if is_ready(self._named(name)) else f"{name} isn't ready", PODS_TIMEOUT_S, self._report)
+        return self._named(name)
+
+    def _named(self, name: str) -> Any:
+        return self.core.read_namespaced_pod(name, self.namespace, _request_timeout=API_TIMEOUT_S)
+
     def _ready(self) -> dict[str, Pod]:
         found = self.core.list_namespaced_pod(
             self.namespace, label_selector="app=probe", _request_timeout=API_TIMEOUT_S

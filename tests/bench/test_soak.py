@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.soak import NOTHING_S, REPAIR, Fault, Outcome, faults, record, wrong
-from operations.verify.faults import PROOFS
+from operations.verify.run import FAULTS
 
 HOSTS = ("api-1", "worker-1")
-ROUND = len(PROOFS) + 2
+ROUND = len(FAULTS) + 2
 
 
 @given(st.integers())

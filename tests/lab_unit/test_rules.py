@@ -73,3 +73,8 @@ def test_another_authority_is_another_load_balancer() -> None:
 def test_the_order_of_backends_does_not_matter() -> None:
     other = replace(BALANCER, backends=dict(sorted(BALANCER.backends.items())))
     assert balancer.fingerprint(other) == balancer.fingerprint(BALANCER)
+
+
+def test_racks_are_isolated_by_rules_that_end_by_themselves() -> None:
+    text = rules.isolated(["r1", "a-rack-with-a-long-name"], 180)
+    assert text == _reviewed("isolated.nft", text)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from cluster.spec import Cluster, ClusterSpec
-from operations.verify import everyday, faults
+from operations.verify import everyday, faults, site
 from operations.verify.proof import Context, FailedProofError, Traffic
 from operations.verify.workload import Pod
 from tests.operations.conftest import FakeAccess, outputs
@@ -45,6 +45,13 @@ class FakeMachines:
 
     def traffic(self, host: str, while_doing: Callable[[], None]) -> Traffic:
         raise NotImplementedError
+
+    def isolate(self, racks: Sequence[str], at_most_s: int) -> None:
+        assert at_most_s > 0
+        self.done.append(f"isolate {' '.join(racks)}")
+
+    def rejoin(self) -> None:
+        self.done.append("rejoin")
 
     def repair(self) -> None:
         self.done.append("up")
@@ -193,3 +200,79 @@ def test_without_a_second_segment_there_are_no_three_hosts(lab: Cluster) -> None
     together = [host.model_copy(update={"rack": "r1"}) for _, host in lab.host_list()]
     with pytest.raises(FailedProofError, match="one in another"):
         everyday.three_hosts(Cluster(spec=lab.spec, hosts={"workers": tuple(together)}))
+
+
+def pings(inside: bool, outside: bool) -> Callable[[str, str], bool]:
+    """From worker-1: of the pod in its own rack, and of the one in another."""
+    return lambda _, address: {"10.200.1.2": inside, "10.200.2.2": outside}[address]
+
+
+def test_a_rack_is_joined_again_once_it_was_looked_at(context: Context, machines: FakeMachines) -> None:
+    machines.reached = pings(inside=True, outside=False)
+    assert "nothing routed out of r1: worker-1 reaches the pod on worker-2" in site.pods_of_a_rack_talk_within_it(
+        context
+    )
+    assert machines.done == ["isolate r1", "rejoin"]
+
+
+@pytest.mark.parametrize(("inside", "outside"), [(False, False), (True, True)])
+def test_a_packet_that_leaves_its_rack_fails_the_proof(
+    context: Context, machines: FakeMachines, inside: bool, outside: bool
+) -> None:
+    machines.reached = pings(inside, outside)
+    with pytest.raises(FailedProofError, match="worker-1"):
+        site.pods_of_a_rack_talk_within_it(context)
+    assert machines.done == ["isolate r1", "rejoin"]
+
+
+class Site:
+    """A site that is cut off, as the API tells of it: `after` is what became of its pod."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, context: Context, after: tuple[str, int, bool], tolerated: float
+    ):
+        told = iter([{"kube-system/dns": ("uid", 0, False)}, {"kube-system/dns": after}, {"kube-system/dns": after}])
+        monkeypatch.setattr(site, "CUT_S", 1)
+        monkeypatch.setattr(site, "_pods_on", lambda *_: next(told))
+        monkeypatch.setattr(site, "_still_known", lambda *_: "")
+        monkeypatch.setattr(site, "nodes_missing", lambda *_: "")
+        monkeypatch.setattr(site, "_tolerated_s", lambda _: tolerated)
+        workload: Any = context.workload
+        workload.alone = lambda node: node
+
+
+def test_a_site_is_joined_again_and_its_pods_are_those_of_before(
+    context: Context, machines: FakeMachines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Site(monkeypatch, context, ("uid", 0, False), 86400)
+    machines.reached = pings(inside=True, outside=True)
+    assert "1 pods ran on" in site.a_site_outlives_its_uplink(context)
+    assert machines.done == ["isolate r1 r2", "rejoin"]
+
+
+@pytest.mark.parametrize("after", [("another", 0, False), ("uid", 1, False), ("uid", 0, True)])
+def test_a_pod_that_was_replaced_restarted_or_told_to_end_fails_the_proof(
+    context: Context, machines: FakeMachines, monkeypatch: pytest.MonkeyPatch, after: tuple[str, int, bool]
+) -> None:
+    Site(monkeypatch, context, after, 86400)
+    machines.reached = pings(inside=True, outside=True)
+    with pytest.raises(FailedProofError, match="kube-system/dns"):
+        site.a_site_outlives_its_uplink(context)
+
+
+def test_pods_that_would_be_evicted_after_a_longer_cut_fail_the_proof_before_anything_is_cut(
+    context: Context, machines: FakeMachines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Site(monkeypatch, context, ("uid", 0, False), 300)
+    with pytest.raises(FailedProofError, match="for 300 s only"):
+        site.a_site_outlives_its_uplink(context)
+    assert machines.done == []
+
+
+def test_pods_in_racks_that_do_not_reach_one_another_fail_the_proof(
+    context: Context, machines: FakeMachines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Site(monkeypatch, context, ("uid", 0, False), 86400)
+    machines.reached = pings(inside=True, outside=False)
+    with pytest.raises(FailedProofError, match="worker-3"):
+        site.a_site_outlives_its_uplink(context)
