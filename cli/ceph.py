@@ -1,4 +1,4 @@
-"""`ceph render`: Rook's resources of a cluster, from its spec and from what its storage hosts have found."""
+"""`ceph facts` and `ceph render`: what storage hosts have found, and Rook's resources of it and of the spec."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import typer
 from cli import exits
 from cli.options import ClusterArg, JsonOpt, examples
 from cli.output import errors, print_json
+from cluster.ceph import Ceph
+from cluster.spec import Cluster
 
 app = typer.Typer(
     help="Storage of a site, with Ceph and Rook. docs/ceph.md explains it.",
@@ -19,14 +21,59 @@ app = typer.Typer(
 )
 
 
-@app.callback()
-def _group() -> None:
-    """So that a single verb keeps its name."""
+@app.command(
+    epilog=examples(
+        ("ceph facts jaguar -o found", "once role storage_host has run"),
+        ("ceph facts jaguar -o found --json", "what became of each host"),
+    )
+)
+def facts(
+    cluster: ClusterArg,
+    folder: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FOLDER", file_okay=False, help="Where the facts go, a file a host."),
+    ],
+    as_json: JsonOpt = False,
+) -> None:
+    """Ask every storage host for its disks, over ssh. Changes nothing on them.
+
+    Exit 4 where hosts can't be reached, 1 where one can't say; the others' facts are written all the same.
+    """  # fmt: skip
+    from operations.disks import gather
+    from remote.executor import Ssh
+
+    one, ceph = _with_ceph(cluster)
+    tell = (lambda _: None) if as_json else (lambda text: errors.print(f"… {text}", style="dim", markup=False))
+    with Ssh(one) as executor:
+        answers = list(gather(one, ceph, executor, folder, tell))
+    lost = [answer for answer in answers if answer.file is None]
+    if as_json:
+        told = [{"host": a.host, "file": str(a.file) if a.file else None, "why": a.why} for a in answers]
+        print_json({"cluster": one.name, "hosts": told})
+    else:
+        for answer in lost:
+            errors.print(f"{answer.host}: {answer.why}", markup=False, highlight=False, soft_wrap=True)
+        typer.echo(f"{len(answers) - len(lost)} of {len(answers)} storage hosts are in {folder}")
+        if not lost:
+            typer.echo(f"next: ./menagerie ceph render {one.name} --facts {folder}")
+    unreachable = any(answer.unreachable for answer in lost)
+    raise typer.Exit(exits.UNREACHABLE if unreachable else exits.FAILED if lost else exits.DONE)
+
+
+def _with_ceph(cluster: str) -> tuple[Cluster, Ceph]:
+    from ceph.names import storage
+    from cli.main import _one  # which imports this module
+
+    one = _one(cluster)
+    found = storage(one.spec)
+    if found is None:
+        raise typer.BadParameter(f"{one.name} has no ceph at any site; docs/ceph.md says how to describe one")
+    return one, found[1]
 
 
 @app.command(
     epilog=examples(
-        ("ceph render jaguar --facts found", "from the files that hosts' menagerie-disks --json wrote"),
+        ("ceph render jaguar --facts found", "from what `ceph facts` has fetched"),
         ("ceph render jaguar --facts found --fsid 3f5c...", "where Ceph runs already"),
     )
 )
@@ -55,12 +102,8 @@ def render(
     """  # fmt: skip
     from ceph import render as resources
     from ceph.facts import judge, parse
-    from ceph.names import storage
-    from cli.main import _one  # which imports this module
 
-    one = _one(cluster)
-    if storage(one.spec) is None:
-        raise typer.BadParameter(f"{one.name} has no ceph at any site")
+    one, _ = _with_ceph(cluster)
     try:
         told = [parse(path.read_text(), str(path)) for path in sorted(facts.glob("*.json"))]
     except (ValueError, OSError) as error:

@@ -169,7 +169,7 @@ def _measured(
     cluster: Cluster, planned: Plan, results: Path | None, *, fresh: bool, quiet: bool
 ) -> tuple[Report, Path]:
     from operations.access import STATE
-    from roce.executor import Ssh
+    from remote.executor import Ssh
     from roce.results import Results
     from roce.run import run
 

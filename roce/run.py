@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cluster.pools import Host
+from remote.executor import UNREACHABLE, Done, Executor, Running
 from roce import perftest, wire
-from roce.executor import UNREACHABLE, Done, Executor, Running
 from roce.plan import Plan, Rail
 from roce.results import Pair, Results
 from roce.rounds import count

@@ -11,7 +11,7 @@ import yaml
 
 from cli import roce as verbs
 from cli.main import app
-from roce import executor
+from remote import executor
 from tests.cli.conftest import Menagerie
 from tests.roce.support import Fabric
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from cluster.pools import Host
 from cluster.roce import Device, Roce
 from cluster.spec import Cluster
+from remote.executor import Done
 from roce import wire
-from roce.executor import Done
 
 LINE = "-" * 87
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cluster.spec import Cluster
+from remote.executor import Done, Ssh
 from roce import run as running
-from roce.executor import Done, Ssh
 from roce.plan import NothingToTest, Options, Plan, plan
 from roce.results import OtherPlanError, Pair, Results
 from roce.run import Report, run
@@ -230,7 +230,7 @@ def test_ssh_reaches_hosts_as_the_spec_says(build: Build) -> None:
 
 
 def test_a_process_is_ended_when_it_takes_too_long_or_is_no_more_needed() -> None:
-    from roce.executor import _Process
+    from remote.executor import _Process
 
     assert _Process(["sh", "-c", "echo out; echo err >&2; exit 3"]).wait(5) == Done(3, "out\nerr\n")
     assert _Process(["sleep", "60"]).wait(0.05).code == 124

@@ -1,4 +1,4 @@
-"""Running programs on hosts: the edge of a test. `Ssh` is the real one; tests have others."""
+"""Running programs on hosts by their names. `Ssh` is the real one; tests have others."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Ssh:
     def __init__(self, cluster: Cluster) -> None:
         self._logins = dict(_logins(cluster))
         # Short: a socket's whole path may have 107 bytes.
-        self._folder = tempfile.TemporaryDirectory(prefix="menagerie-roce-")
+        self._folder = tempfile.TemporaryDirectory(prefix="menagerie-ssh-")
 
     def __enter__(self) -> Self:
         return self

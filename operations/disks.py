@@ -1,0 +1,59 @@
+"""What storage hosts say of their disks, fetched into a folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ceph.facts import parse
+from cluster.ceph import Ceph
+from cluster.spec import Cluster
+from remote.executor import UNREACHABLE, Executor
+
+PROGRAM = "/usr/local/sbin/menagerie-disks"
+_NO_SUCH_PROGRAM = 127
+_PATIENCE_S = 120.0
+_AT_ONCE = 32
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one host. file: where its facts are, None where it gave none, and `why` says why."""
+
+    host: str
+    file: Path | None
+    why: str = ""
+    unreachable: bool = False
+
+
+def gather(
+    cluster: Cluster, ceph: Ceph, executor: Executor, folder: Path, tell: Callable[[str], None]
+) -> Iterator[Answer]:
+    """Ask every storage host, some at once, in the order of the hosts file. Older facts stay where a host gives none."""
+    hosts = [host.name for pool in ceph.hosts for host in cluster.hosts.get(pool, ())]
+    folder.mkdir(parents=True, exist_ok=True)
+    tell(f"asking {len(hosts)} storage hosts for their disks")
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        yield from pool.map(lambda host: _asked(cluster.name, executor, host, folder), hosts)
+
+
+def _asked(cluster: str, executor: Executor, host: str, folder: Path) -> Answer:
+    done = executor.start(host, [PROGRAM, "--json"]).wait(_PATIENCE_S)
+    line = next((each for each in done.text.splitlines() if each.startswith("{")), "")
+    try:
+        facts = {**parse(line, host), "host": host}
+    except ValueError:
+        return _none(cluster, host, done.code, done.text)
+    file = folder / f"{host}.json"
+    file.write_text(json.dumps(facts, indent=1) + "\n")
+    return Answer(host, file)
+
+
+def _none(cluster: str, host: str, code: int, text: str) -> Answer:
+    if code == _NO_SUCH_PROGRAM:
+        return Answer(host, None, f"{PROGRAM} isn't there; run: ./menagerie configure {cluster} --tags storage_host")
+    said = text.strip().splitlines()
+    return Answer(host, None, said[-1] if said else f"exit code {code}", code in (UNREACHABLE, 124))

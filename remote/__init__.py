@@ -1,0 +1,1 @@
+"""Programs run on hosts of sites, over the operator's own ssh."""
