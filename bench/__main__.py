@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from bench import bare, inventory, machine, planning, toolkit, validation, workers
+from bench import bare, inventory, machine, planning, toolkit, traffic, validation, workers
 from bench.figures import Figure, ratios, table
 from bench.group import CommandError
 from cluster.load import find_cluster, load_cluster
@@ -44,6 +44,7 @@ def main(
         _say("other work runs on this machine: the times below are longer than the toolkit's own")
     figures = [
         *_measure(cluster, rounds),
+        *traffic.measure(_say),
         *planning.measure(planning.ROUNDS, _say),
         *validation.measure(_say),
         *inventory.measure(_say),
