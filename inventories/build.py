@@ -17,6 +17,7 @@ from cluster.outputs import ClusterOutputs
 from cluster.pools import Host
 from cluster.sites import Site
 from cluster.spec import Cluster
+from network import links
 from roce import host as rdma
 from workers.group_vars import Groups, group_name
 from workers.variables import of_all, of_host, of_pool
@@ -91,13 +92,13 @@ def build(
         children[name] = {"hosts": {host: {} for host in hosts}, "vars": {**computed, **extra.get(name, {})}}
     joining = {"kubelet_token": token} if token else {}
     shared = {**_shared(cluster, outputs), **joining, **extra.get("all", {})}
-    workers = cluster.host_list()
+    workers, cards = cluster.host_list(), links.of_hosts(cluster, outputs)
     return Inventory(
         cluster.name,
         {
             "all": {
                 "vars": shared,
-                "hosts": {host.name: _own(cluster, pool, host) for pool, host in workers},
+                "hosts": {host.name: _own(cluster, pool, host) | cards.get(host.name, {}) for pool, host in workers},
                 "children": children,
             }
         },

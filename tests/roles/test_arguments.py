@@ -83,6 +83,7 @@ def test_site_yml_is_short_and_runs_every_role():
     assert [entry["role"] for entry in play["roles"]] == [
         "base",
         "neighbours",
+        "links",
         "roce",
         "storage_host",
         "containerd",

@@ -1,0 +1,107 @@
+"""Which port of this host a link is, and whether the host is the one that the hosts file means. Standard library only."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from links_edge import NET, PCI, Edge, Finding, Refused
+
+Settings = dict[str, Any]
+NO_MAC = "00:00:00:00:00:00"
+
+
+class Port(NamedTuple):
+    """A port of a card. name: what it is called today."""
+
+    name: str
+    mac: str
+    driver: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.driver or 'no driver'})"
+
+
+def permanent_mac(edge: Edge, name: str) -> str:
+    """The card's own: members of a bond all show the bond's."""
+    own = edge.read(f"{NET}/{name}/bonding_slave/perm_hwaddr")
+    if not own:
+        _, said = edge.run("ethtool", "-P", name)
+        found = re.search(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", said.lower())
+        own = found[0] if found and found[0] != NO_MAC else edge.read(f"{NET}/{name}/address")
+    return (own or "").lower()
+
+
+def _port(edge: Edge, name: str) -> Port:
+    return Port(name, permanent_mac(edge, name), edge.target(f"{NET}/{name}/device/driver"))
+
+
+def _is_port(edge: Edge, name: str) -> bool:
+    """Bonds, bridges and VLANs have the MAC of a port under them."""
+    path = f"{NET}/{name}"
+    over = ("bonding", "bridge", "tun_flags", "device/physfn")
+    if name == "lo" or any(edge.names(f"{path}/{part}") or edge.read(f"{path}/{part}") for part in over):
+        return False
+    return "DEVTYPE=vlan" not in (edge.read(f"{path}/uevent") or "")
+
+
+def ports(edge: Edge) -> list[Port]:
+    """Every port of this host."""
+    return [_port(edge, name) for name in edge.names(NET) if _is_port(edge, name)]
+
+
+def find(edge: Edge, name: str, link: Settings) -> Port:
+    """The port of a link, whatever it is called now. Refused where it isn't here, or has another card's address."""
+    if "pci" in link:
+        return _by_pci(edge, name, link)
+    every = ports(edge)
+    own = [port for port in every if port.mac == link["mac"]]
+    if not own:
+        here = ", ".join(f"{port.name} {port.mac}" for port in every) or "no port"
+        raise Refused("INV-003", f"no card of this host has {link['mac']}; there are: {here}")
+    return next((port for port in own if port.name == name), own[0])
+
+
+def _by_pci(edge: Edge, name: str, link: Settings) -> Port:
+    """A card whose eSwitch is on shows representors beside the port: they have a phys_port_name such as pf0vf1."""
+    found = edge.names(f"{PCI}/{link['pci']}/net")
+    if not found:
+        known = "has no network interface" if edge.names(f"{PCI}/{link['pci']}") else "is not in this host"
+        raise Refused("LNK-007", f"the device {link['pci']} {known}")
+    uplinks = [each for each in found if "vf" not in (edge.read(f"{NET}/{each}/phys_port_name") or "")]
+    port = _port(edge, name if name in uplinks else (uplinks or found)[0])
+    if "mac" in link and port.mac != link["mac"]:
+        raise Refused("INV-003", f"the card at {link['pci']} has {port.mac}, the hosts file says {link['mac']}")
+    return port
+
+
+def identity(edge: Edge, settings: Settings) -> list[Finding]:
+    """Whether this host has the address, at the card, that the hosts file gives it."""
+    holders = [
+        shown["ifname"]
+        for shown in edge.ip("-4", "address", "show")
+        for held in shown.get("addr_info", [])
+        if held.get("local") == settings["address"]
+    ]
+    if not holders:
+        own = sorted(
+            held["local"]
+            for shown in edge.ip("-4", "address", "show")
+            if shown["ifname"] != "lo"
+            for held in shown.get("addr_info", [])
+        )
+        text = f"this host doesn't have the address {settings['address']}; it has {', '.join(own) or 'none'}"
+        return [Finding("INV-004", "", text)]
+    if "mac" not in settings:
+        return []
+    macs = {mac for holder in holders for mac in _macs_of(edge, holder)}
+    if settings["mac"] in macs:
+        return []
+    text = f"{settings['address']} is on a card with {', '.join(sorted(macs))}, the hosts file says {settings['mac']}"
+    return [Finding("INV-003", holders[0], text)]
+
+
+def _macs_of(edge: Edge, name: str) -> set[str]:
+    """Of the card or cards that an interface is made of."""
+    below = [each.removeprefix("lower_") for each in edge.names(f"{NET}/{name}") if each.startswith("lower_")]
+    return {permanent_mac(edge, name), *(mac for each in below for mac in _macs_of(edge, each))}

@@ -1,0 +1,159 @@
+"""What a port of this host is set to: MTU, rings and offloads, by ip(8) and ethtool(8). Standard library only."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import NamedTuple
+
+from links_edge import NET, Edge, Finding, Refused
+from links_ports import Port, Settings, find
+
+# ethtool -k prints some features under names that ethtool -K knows by a short one only.
+SHORT = {
+    "rx-checksumming": "rx", "tx-checksumming": "tx", "scatter-gather": "sg", "tcp-segmentation-offload": "tso",
+    "udp-fragmentation-offload": "ufo", "generic-segmentation-offload": "gso", "generic-receive-offload": "gro",
+    "large-receive-offload": "lro", "rx-vlan-offload": "rxvlan", "tx-vlan-offload": "txvlan",
+    "ntuple-filters": "ntuple", "receive-hashing": "rxhash",
+}  # fmt: skip
+LONG = {short: name for name, short in SHORT.items()}
+RINGS = {"rx_ring": "rx", "tx_ring": "tx"}
+
+
+class Result(NamedTuple):
+    """What became of one link. changed: what was changed, or with --check would be. reboot: it has another name until then."""
+
+    link: str
+    port: str
+    changed: tuple[str, ...]
+    wrong: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    reboot: bool
+
+
+class Step(NamedTuple):
+    """A setting that differs. refused: why the card can't have it, "" where it may."""
+
+    name: str
+    now: str
+    wanted: str
+    refused: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.now} -> {self.wanted}"
+
+
+def parse_rings(text: str) -> tuple[dict[str, int], dict[str, int]]:
+    """(largest, now) of ethtool -g, by "rx" and "tx". Other kinds of rings, and "n/a", are left out."""
+    largest, _, now = text.partition("Current hardware settings:")
+
+    def read(part: str) -> dict[str, int]:
+        return {name.lower(): int(size) for name, size in re.findall(r"^(RX|TX):\s*(\d+)", part, re.MULTILINE)}
+
+    return read(largest), read(now)
+
+
+def parse_features(text: str) -> dict[str, tuple[bool, bool]]:
+    """Feature -> (on, fixed) of ethtool -k."""
+    found = re.findall(r"^\s*([\w-]+): (on|off)( \[fixed\])?", text, re.MULTILINE)
+    return {name: (state == "on", bool(fixed)) for name, state, fixed in found}
+
+
+def steps(edge: Edge, port: Port, link: Settings) -> list[Step]:
+    """What differs from what is wanted, in the order in which it is set."""
+    found = [*_mtu(edge, port, link["mtu"])]
+    wanted = {RINGS[key]: link[key] for key in RINGS if key in link}
+    if wanted:
+        found += _rings(edge, port, wanted)
+    if link.get("offloads"):
+        found += _features(edge, port, link["offloads"])
+    return found
+
+
+def _mtu(edge: Edge, port: Port, wanted: int) -> list[Step]:
+    now = edge.read(f"{NET}/{port.name}/mtu") or "unknown"
+    if now == str(wanted):
+        return []
+    (shown,) = edge.ip("-details", "link", "show", "dev", port.name) or [{}]
+    least, most = shown.get("min_mtu", 0), shown.get("max_mtu", 0)
+    refused = ""
+    if edge.names(f"{NET}/{port.name}/bonding_slave"):
+        refused = f"it is in the bond {edge.target(f'{NET}/{port.name}/master')}, which sets it; set the bond's"
+    elif wanted < least or (most and wanted > most):
+        refused = f"this card takes {least} to {most}"
+    return [Step("mtu", now, str(wanted), refused)]
+
+
+def _rings(edge: Edge, port: Port, wanted: dict[str, int]) -> list[Step]:
+    code, said = edge.run("ethtool", "-g", port.name)
+    largest, now = parse_rings(said) if code == 0 else ({}, {})
+    found = []
+    for ring, size in wanted.items():
+        if ring not in now:
+            found.append(Step(f"{ring}_ring", "none", str(size), f"{port.driver or 'this driver'} has no ring to set"))
+        elif size > largest.get(ring, size):
+            found.append(Step(f"{ring}_ring", str(now[ring]), str(size), f"its largest is {largest[ring]}"))
+        elif size != now[ring]:
+            found.append(Step(f"{ring}_ring", str(now[ring]), str(size)))
+    return found
+
+
+def _features(edge: Edge, port: Port, wanted: dict[str, bool]) -> list[Step]:
+    known = parse_features(edge.run("ethtool", "-k", port.name)[1])
+    found = []
+    for name, on in wanted.items():
+        full = LONG.get(name, name)
+        value = "on" if on else "off"
+        if full not in known:
+            near = difflib.get_close_matches(full, known, 1)
+            found.append(Step(name, "unknown", value, "no feature of it" + (f"; it has {near[0]}" if near else "")))
+            continue
+        state, fixed = known[full]
+        if state != on:
+            found.append(Step(name, "on" if state else "off", value, "it is fixed" if fixed else ""))
+    return found
+
+
+def set_all(edge: Edge, port: Port, wanted: list[Step]) -> str:
+    """Set them, a command for each kind; what the tools said against it."""
+    commands = []
+    for step in wanted:
+        if step.name == "mtu":
+            commands.append(["ip", "link", "set", "dev", port.name, "mtu", step.wanted])
+    rings = [word for step in wanted if step.name in RINGS for word in (RINGS[step.name], step.wanted)]
+    if rings:
+        commands.append(["ethtool", "-G", port.name, *rings])
+    features = [step for step in wanted if step.name not in {"mtu", *RINGS}]
+    if features:
+        pairs = [word for step in features for word in (SHORT.get(step.name, step.name), step.wanted)]
+        commands.append(["ethtool", "-K", port.name, *pairs])
+    failed = [said for code, said in (edge.run(*command) for command in commands) if code]
+    return " ".join(" ".join(failed).split())
+
+
+def bring(edge: Edge, name: str, link: Settings, check: bool) -> Result:
+    """Bring one link to what is wanted, and read it back; with `check` only look."""
+    try:
+        port = find(edge, name, link)
+    except Refused as error:
+        return Result(name, "", (), (Finding(error.code, name, str(error)),), (), False)
+    differing = steps(edge, port, link)
+    possible = [step for step in differing if not step.refused]
+    wrong = [Finding("LNK-007", name, f"{port}: {step}: {step.refused}") for step in differing if step.refused]
+    said, left = "", []
+    if possible and not check:
+        said = set_all(edge, port, possible)
+        after = {step.name: step for step in steps(edge, port, link) if not step.refused}
+        left = [step for step in possible if step.name in after]
+        wrong += [Finding("LNK-007", name, _not_taken(port, step, after[step.name].now, said)) for step in left]
+    changed = tuple(str(step) for step in possible if step not in left)
+    renamed = port.name != name
+    notes = (f"{name} is called {port.name} until this host is booted again",) if renamed else ()
+    return Result(name, str(port), changed, tuple(wrong), notes, renamed)
+
+
+def _not_taken(port: Port, step: Step, after: str, said: str) -> str:
+    """Drivers round the sizes of rings: a spec with the rounded one is had in full."""
+    if after != step.now and step.name in RINGS:
+        return f"{port}: {step}: the card made {after} of it; write {step.name}: {after}"
+    return f"{port}: {step}: it still is {after}" + (f": {said}" if said else "")

@@ -1,0 +1,213 @@
+"""How long packets may be that cross whole, found with packets that nobody may fragment. Standard library only."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import ssl
+import struct
+import time
+from typing import Any, NamedTuple
+
+# <linux/in.h>, <linux/errqueue.h>, <linux/tcp.h>; Python has no names for most of them.
+IP_MTU_DISCOVER, IP_PMTUDISC_PROBE, IP_RECVERR = 10, 3, 11
+ORIGIN_ICMP = 2
+ICMP_HEADERS, TCP_HEADERS = 28, 40
+LEAST = 576
+TRIES = 3
+# A lost packet costs the shortest of these, or four times what an answer takes.
+SHORTEST_S, PATIENCE_S, TLS_PATIENCE_S = 0.25, 1.0, 2.0
+
+
+class Answer(NamedTuple):
+    """Of a packet. reported: the MTU that a router, or this host's own port (by ""), says the way on has."""
+
+    arrived: bool
+    seconds: float = 0.0
+    reported: int = 0
+    by: str = ""
+
+
+class Found(NamedTuple):
+    """Of a way. largest: bytes of the longest packet that crossed; 0 where nothing answers.
+
+    by: who said that more won't pass. held: TCP's ends agreed on no more than this, so more wasn't tried.
+    """
+
+    largest: int
+    by: str = ""
+    held: bool = False
+
+
+def checksum(data: bytes) -> int:
+    """RFC 1071."""
+    data += b"\0" * (len(data) % 2)
+    words = sum(struct.unpack(f"!{len(data) // 2}H", data))
+    while words >> 16:
+        words = (words & 0xFFFF) + (words >> 16)
+    return ~words & 0xFFFF
+
+
+def ping(address: str, size: int, patience_s: float = PATIENCE_S) -> Answer:
+    """One echo request that is `size` bytes long with its IP header and may not be fragmented.
+
+    IP_PMTUDISC_PROBE sends it whatever the kernel has heard of this way before, so each answer is of today.
+    """
+    ident, sequence = os.getpid() & 0xFFFF, int(time.monotonic() * 1000) & 0xFFFF
+    body = bytes(size - ICMP_HEADERS)
+    head = struct.pack("!BBHHH", 8, 0, 0, ident, sequence)
+    head = struct.pack("!BBHHH", 8, 0, checksum(head + body), ident, sequence)
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as end:
+        end.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
+        end.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
+        try:
+            end.connect((address, 0))
+            began = time.monotonic()
+            end.send(head + body)
+            while (left := began + patience_s - time.monotonic()) > 0:
+                end.settimeout(left)
+                got = end.recv(65536)
+                at = (got[0] & 0xF) * 4
+                if struct.unpack_from("!BxxxHH", got, at) == (0, ident, sequence):
+                    return Answer(True, time.monotonic() - began)
+        except TimeoutError:
+            return Answer(False)
+        except OSError as error:
+            return _refusal(end) if error.errno == errno.EMSGSIZE else Answer(False)
+    return Answer(False)
+
+
+def _refusal(end: socket.socket) -> Answer:
+    """ip(7), IP_RECVERR: sock_extended_err with the MTU, and then the address of who sent it."""
+    try:
+        _, told, _, _ = end.recvmsg(1, 512, socket.MSG_ERRQUEUE | socket.MSG_DONTWAIT)
+    except OSError:
+        return Answer(False)
+    for level, kind, data in told:
+        if (level, kind) == (socket.IPPROTO_IP, IP_RECVERR) and len(data) >= 24:
+            _, origin, _, _, mtu = struct.unpack_from("=IBBBxI", data)
+            return Answer(False, 0.0, mtu, socket.inet_ntoa(data[20:24]) if origin == ORIGIN_ICMP else "")
+    return Answer(False)
+
+
+def by_pings(address: str, wanted: int) -> Found:
+    """The longest packet up to `wanted` that crosses whole to an address that answers pings."""
+    first = next((answer for _ in range(TRIES) if (answer := ping(address, 84)).arrived), None)
+    if first is None:
+        return Found(0)
+    patience = min(PATIENCE_S, max(SHORTEST_S, 4 * first.seconds))
+    told = Answer(False)
+
+    def passes(size: int) -> bool:
+        nonlocal told
+        for _ in range(TRIES):
+            answer = ping(address, size, patience)
+            if answer.arrived:
+                return True
+            if answer.reported:
+                told = answer
+                return False
+        return False
+
+    if passes(wanted):
+        return Found(wanted)
+    own = f"{told.by} says so" if told.by else "this host's own port" if told.reported else ""
+    if 84 < told.reported < wanted and passes(told.reported) and not passes(told.reported + 1):
+        return Found(told.reported, own)
+    low, high = 84, wanted
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return Found(low, own)
+
+
+def _handshake(address: str, port: int, most: int = 0) -> tuple[bool | None, int, int]:
+    """(whether TLS came about, bytes of a full packet, MTU of the way as the kernel knows it); None where TCP didn't.
+
+    A long list of protocols makes the first message longer than a packet, and the server's certificate the answer: both
+    ways are tried. Load balancers of clouds answer no pings.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as end:
+        if most:
+            end.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, most - TCP_HEADERS)
+        end.settimeout(TLS_PATIENCE_S)
+        try:
+            end.connect((address, port))
+        except OSError:
+            return None, 0, 0
+        with _context(_sizes(end)[0]).wrap_socket(end, do_handshake_on_connect=False) as secured:
+            try:
+                secured.do_handshake()
+            except TimeoutError:
+                return False, *_sizes(secured)
+            except OSError:  # something else than TLS is an answer, too
+                pass
+            return True, *_sizes(secured)
+
+
+def _context(longer_than: int) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    names = (f"x{number:03}".ljust(250, "-") for number in range(longer_than // 250 + 2))
+    context.set_alpn_protocols(["h2", "http/1.1", *names])
+    return context
+
+
+def _sizes(end: socket.socket) -> tuple[int, int]:
+    """(bytes of a full packet, MTU of the way) of tcp_info. snd_mss is without the options that each packet has."""
+    told = end.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+    (options,) = struct.unpack_from("=B", told, 5)
+    (segment,) = struct.unpack_from("=I", told, 16)
+    (mtu,) = struct.unpack_from("=I", told, 60)
+    return segment + TCP_HEADERS + (12 if options & 1 else 0), mtu
+
+
+def by_tls(address: str, port: int, wanted: int) -> Found:
+    """The same for a server that answers TLS only."""
+    came, size, mtu = _handshake(address, port)
+    if came is None:
+        return Found(0)
+    if came and mtu < wanted:
+        return Found(mtu, "a router on the way, or this host's own port, says so")
+    if came:
+        return Found(min(size, wanted), held=size < wanted)
+    low, high = LEAST, min(size, wanted)
+    if not _handshake(address, port, low)[0]:
+        return Found(0)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if _handshake(address, port, middle)[0] else (low, middle)
+    return Found(low)
+
+
+def look(way: dict[str, Any], router: str) -> Found:
+    """Try one way of the settings. One without an address leads to the host's own router."""
+    address = way.get("address") or router
+    if not address:
+        return Found(0)
+    if "port" in way:
+        return by_tls(_address(address), way["port"], way["mtu"])
+    return by_pings(address, way["mtu"])
+
+
+def _address(name: str) -> str:
+    try:
+        return socket.gethostbyname(name)
+    except OSError:
+        return name
+
+
+def verdict(way: dict[str, Any], found: Found) -> tuple[str, str]:
+    """(what is wrong, what is only to be said) of one way; both "" where packets are as long as wanted."""
+    if not found.largest:
+        return "", f"{way['to']} ({way.get('address', 'no default route')}) doesn't answer: not tried"
+    if found.largest >= way["mtu"]:
+        return "", ""
+    if found.held:
+        ends = "by its other end or a router (MSS)"
+        return "", f"to {way['to']} TCP is held to packets of {found.largest} {ends}: longer ones aren't tried"
+    by = f" ({found.by})" if found.by else ""
+    place = f"{way['to']} ({way.get('address', 'default route')})"
+    most = f"{found.largest} is the most that does{by}"
+    return f"packets of {way['mtu']} bytes don't reach {place} whole; {most}; {way['setting']} says {way['mtu']}", ""
