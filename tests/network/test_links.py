@@ -22,7 +22,6 @@ def made(tmp_path: Path):
         spec = yaml.safe_load((SPECS / "invalid-LNK-003-rail.yaml").read_text())
         del spec["sites"]["sjc1"]["roce"]
         spec["sites"]["sjc1"]["links"] = {"gpu": links}
-        del spec["hosts"]
         (tmp_path / "cluster.yaml").write_text(yaml.safe_dump(spec))
         (tmp_path / "hosts-jaguar.yaml").write_text(yaml.safe_dump({"hosts": hosts}))
         return load_cluster(tmp_path / "cluster.yaml")
@@ -32,7 +31,7 @@ def made(tmp_path: Path):
 
 def host(number: int, rack: int = 1, **more: object) -> dict[str, object]:
     mac = f"B8-59-9F-AA-{rack:02}-{number:02}"
-    cables = {"ens1f0": {"switch": "leaf-1", "port": number}, "mgmt0": {"mac": mac}}
+    cables = {"ens1f0": {"switch": f"leaf-{rack}", "port": number}, "mgmt0": {"mac": mac}}
     own = {"name": f"gpu-{rack}{number}", "address": f"10.8.{rack - 1}.{number}", "rack": f"r{rack}"}
     return {**own, "mac": f"b8:59:9f:bb:{rack:02}:{number:02}", "links": cables, **more}
 

@@ -45,9 +45,10 @@ def _is_port(edge: Edge, name: str) -> bool:
     return "DEVTYPE=vlan" not in (edge.read(f"{path}/uevent") or "")
 
 
-def ports(edge: Edge) -> list[Port]:
-    """Every port of this host."""
-    return [_port(edge, name) for name in edge.names(NET) if _is_port(edge, name)]
+def ports(edge: Edge, *, of_cards: bool = True) -> list[Port]:
+    """Every port of this host's cards, or every other one: pods have hundreds."""
+    names = [name for name in edge.names(NET) if bool(edge.target(f"{NET}/{name}/device")) == of_cards]
+    return [_port(edge, name) for name in names if _is_port(edge, name)]
 
 
 def find(edge: Edge, name: str, link: Settings) -> Port:
@@ -55,7 +56,7 @@ def find(edge: Edge, name: str, link: Settings) -> Port:
     if "pci" in link:
         return _by_pci(edge, name, link)
     every = ports(edge)
-    own = [port for port in every if port.mac == link["mac"]]
+    own = [port for port in every or ports(edge, of_cards=False) if port.mac == link["mac"]]
     if not own:
         here = ", ".join(f"{port.name} {port.mac}" for port in every) or "no port"
         raise Refused("INV-003", f"no card of this host has {link['mac']}; there are: {here}")

@@ -21,9 +21,10 @@ RINGS = {"rx_ring": "rx", "tx_ring": "tx"}
 
 
 class Result(NamedTuple):
-    """What became of one link. changed: what was changed, or with --check would be. reboot: it has another name until then."""
+    """What became of one link. port: "" where there is none. changed: what was changed, or with --check would be. reboot: it has another name until then."""
 
     link: str
+    interface: str
     port: str
     changed: tuple[str, ...]
     wrong: tuple[Finding, ...]
@@ -136,7 +137,7 @@ def bring(edge: Edge, name: str, link: Settings, check: bool) -> Result:
     try:
         port = find(edge, name, link)
     except Refused as error:
-        return Result(name, "", (), (Finding(error.code, name, str(error)),), (), False)
+        return Result(name, "", "", (), (Finding(error.code, name, str(error)),), (), False)
     differing = steps(edge, port, link)
     possible = [step for step in differing if not step.refused]
     wrong = [Finding("LNK-007", name, f"{port}: {step}: {step.refused}") for step in differing if step.refused]
@@ -149,7 +150,7 @@ def bring(edge: Edge, name: str, link: Settings, check: bool) -> Result:
     changed = tuple(str(step) for step in possible if step not in left)
     renamed = port.name != name
     notes = (f"{name} is called {port.name} until this host is booted again",) if renamed else ()
-    return Result(name, str(port), changed, tuple(wrong), notes, renamed)
+    return Result(name, port.name, str(port), changed, tuple(wrong), notes, renamed)
 
 
 def _not_taken(port: Port, step: Step, after: str, said: str) -> str:

@@ -123,32 +123,33 @@ def check(edge: Edge, settings: Settings, links: list[str], wait_s: float) -> Re
 # --- watching -------------------------------------------------------------------------------------------------------
 
 
-def states(edge: Edge) -> dict[str, tuple[str | None, ...]]:
+def states(edge: Edge, names: list[str]) -> list[str | None]:
     """Of each port: what changes when settings may be lost, and the MTU, which others set too."""
-    parts = ("ifindex", "carrier_changes", "mtu")
-    ports = [name for name in edge.names(NET) if edge.target(f"{NET}/{name}/device")]
-    return {name: tuple(edge.read(f"{NET}/{name}/{part}") for part in parts) for name in ports}
+    return [edge.read(f"{NET}/{name}/{part}") for name in names for part in ("ifindex", "carrier_changes", "mtu")]
 
 
 def watch(edge: Edge, settings: Settings, events: Iterable[None], ready: Callable[[], None]) -> int:
     """Apply, then again each time a port changes. Ends with the first time that it can't; systemd tries again."""
-    if not _applied(edge, settings):
+    names = _applied(edge, settings)
+    if names is None:
         return 1
     ready()
-    before = states(edge)
+    before = states(edge, names)
     for _ in events:
-        if states(edge) != before:
-            if not _applied(edge, settings):
+        if states(edge, names) != before:
+            names = _applied(edge, settings)
+            if names is None:
                 return 1
-            before = states(edge)
+            before = states(edge, names)
     return 0
 
 
-def _applied(edge: Edge, settings: Settings) -> bool:
+def _applied(edge: Edge, settings: Settings) -> list[str] | None:
+    """The ports; None where one isn't to be had."""
     results = [bring(edge, name, link, check=False) for name, link in settings["links"].items()]
     for result in results:
         show(settings["host"], result)
-    return not any(result.wrong for result in results)
+    return None if any(result.wrong for result in results) else [result.interface for result in results]
 
 
 def link_events() -> Iterator[None]:
