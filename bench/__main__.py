@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from bench import bare, inventory, machine, planning, toolkit, traffic, validation, workers
+from bench import bare, inventory, machine, neighbours, planning, toolkit, traffic, validation, workers
 from bench.figures import Figure, ratios, table
 from bench.group import CommandError
 from cluster.load import find_cluster, load_cluster
@@ -49,6 +49,7 @@ def main(
         *validation.measure(_say),
         *inventory.measure(_say),
         *workers.measure(_say),
+        *_neighbours(),
     ]
     loads = {"before": load_before, "after": machine.load()}
     if as_json:
@@ -81,6 +82,15 @@ def _measure(cluster: Cluster, rounds: int) -> list[Figure]:
         )
     peak = toolkit.peak_memory(cluster)
     return summary(ours, theirs, peak, checks, len(cluster.host_list()))
+
+
+def _neighbours() -> list[Figure]:
+    """Where the kernel's tables aren't this machine's to change, the other figures are worth printing all the same."""
+    try:
+        return neighbours.measure(_say)
+    except neighbours.NeighboursError as error:
+        _say(f"neighbour tables were not measured: {error}")
+        return []
 
 
 def summary(

@@ -159,6 +159,11 @@ def test_the_role_sets_once_and_tells_of_drift_without_mending_it(host: Host) ->
     # The unit of this test runs nothing, so the role's own look finds the port as it came, and sets it.
     assert (first.code, first.changed, host.mtu()) == (0, 2, 9000), first.out
     assert host.verbs() == ["enable menagerie-links.service", "start menagerie-links.service"]
+    if shutil.which("ethtool"):
+        shown = ["ip", "netns", "exec", host.space, "ethtool", "-k", "ens1f0"]
+        told = subprocess.run(shown, check=True, capture_output=True, text=True).stdout
+        assert "tcp-segmentation-offload: off" in told
+        assert "generic-receive-offload: on" in told
     second = host.play(**variables())
     assert (second.code, second.changed, host.verbs()) == (0, 0, []), second.out
     host.ip("link", "set", "ens1f0", "mtu", "1500")
