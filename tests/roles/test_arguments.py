@@ -76,6 +76,17 @@ def test_templates_read_only_declared_variables_and_fail_on_others(role):
         assert environment.from_string(template.read_text()).render(given).strip(), template
 
 
+def test_every_program_says_what_runs_it(role):
+    """execve(2) refuses a script without; systemd and Ansible then do, where a shell would guess."""
+    lists = load(role / "vars" / "main.yml").values() if (role / "vars").exists() else ()
+    files = [each for value in lists if isinstance(value, list) for each in value if isinstance(each, dict)]
+    programs = {each["path"]: each["text"] for each in files if each.get("mode") in ("0755", "0700", "0750")}
+    for path, text in programs.items():
+        found = re.match(r"{{ lookup\('ansible.builtin.(file|template)', '([^']+)'", text)
+        first = (role / f"{found[1]}s" / found[2]).read_text() if found else text
+        assert first.startswith("#!"), path
+
+
 def test_site_yml_is_short_and_runs_every_role():
     text = (ROOT / "site.yml").read_text()
     assert len(text.splitlines()) < 40

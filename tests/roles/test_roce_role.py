@@ -105,7 +105,7 @@ def test_the_role_declares_a_program_a_unit_a_rail_and_what_starts_it(play) -> N
     files = {file["path"]: file for file in ran.declared["files"]}
     assert json.loads(files["/etc/menagerie/roce.json"]["text"]) == SETTINGS
     program = next(file for file in ran.declared["files"] if file.get("mode") == "0755")
-    assert program["text"] == (ROOT / "roles/roce/files/menagerie_roce.py").read_text()
+    assert program["text"] == "#!/usr/bin/python3\n" + (ROOT / "roles/roce/files/menagerie_roce.py").read_text()
     rules = [
         line for line in files["/etc/udev/rules.d/90-menagerie-roce.rules"]["text"].splitlines() if line[:1] != "#"
     ]
