@@ -1,0 +1,116 @@
+"""`menagerie links check`: what every machine says of its links, and cables that two machines have swapped."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import cache
+from types import ModuleType
+from typing import Any
+
+from cluster.spec import Cluster
+from operations.access import ROOT
+from roce.executor import UNREACHABLE, Executor
+
+PROGRAM = "/usr/local/sbin/menagerie-links"
+TIMEOUT_S = 300.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one machine said. failed: why it said nothing, "" where it did."""
+
+    host: str
+    lines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    failed: str = ""
+    unreachable: bool = False
+
+    @property
+    def ok(self) -> bool:
+        return not self.lines and not self.failed
+
+
+def chosen(cluster: Cluster, limit: Sequence[str]) -> list[str]:
+    """Machines of pools with declared links, by name or pattern."""
+    sites = cluster.spec.sites
+    return [
+        host.name
+        for pool, host in cluster.host_list()
+        if (site := sites.get(cluster.spec.pools[pool].site or "")) and site.links.get(pool)
+        if not limit or any(fnmatchcase(host.name, pattern) for pattern in limit)
+    ]
+
+
+def check(cluster: Cluster, hosts: Sequence[str], executor: Executor, parallel: int, wait_s: int) -> list[Answer]:
+    """Ask them all, `parallel` at a time, and look for swapped cables over all that answered."""
+
+    def ask(host: str) -> tuple[str, int, str]:
+        done = executor.start(host, [PROGRAM, "check", "--json", "--wait", str(wait_s)]).wait(TIMEOUT_S)
+        return host, done.code, done.text
+
+    with ThreadPoolExecutor(max_workers=parallel) as pool:
+        told = list(pool.map(ask, hosts))
+    documents = {host: document for host, _, text in told if (document := _document(text))}
+    ends = _ends(cluster, documents)
+    return [_answer(host, code, text, documents.get(host), ends) for host, code, text in told]
+
+
+def _document(text: str) -> dict[str, Any] | None:
+    for line in text.splitlines():
+        if line.startswith('{"host"'):
+            return dict(json.loads(line))
+    return None
+
+
+@cache
+def _cables() -> ModuleType:
+    """What hosts compare cables with, so that both say the same."""
+    path = ROOT / "roles" / "links" / "files" / "links_cables.py"
+    spec = importlib.util.spec_from_file_location("links_cables", path)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _ends(cluster: Cluster, documents: Mapping[str, dict[str, Any]]) -> dict[tuple[str, str], Any]:
+    """(host, link) -> (where its cable should lead, who is heard there), of the whole cluster."""
+    cables = _cables()
+    found = {}
+    for _, host in cluster.host_list():
+        links = {name: cable.model_dump(exclude_none=True) for name, cable in host.links.items()}
+        for end in cables.ends(host.name, links):
+            heard = documents.get(host.name, {}).get("heard", {}).get(end.link, [])
+            found[host.name, end.link] = end, [cables.Heard(each["switch"], tuple(each["ports"])) for each in heard]
+    return found
+
+
+def _answer(
+    host: str, code: int, text: str, document: dict[str, Any] | None, ends: Mapping[tuple[str, str], Any]
+) -> Answer:
+    if document is None:
+        said = text.strip().splitlines()
+        reason = said[-1] if said else f"exit code {code}"
+        if "No such file" in text or "not found" in text:
+            reason = f"{PROGRAM} isn't there; run: menagerie up CLUSTER --tags links"
+        return Answer(host, failed=reason, unreachable=code == UNREACHABLE)
+    lines = tuple(_line(host, finding, ends) for finding in document["findings"])
+    return Answer(host, lines, tuple(document["notes"]))
+
+
+def _line(host: str, finding: dict[str, Any], ends: Mapping[tuple[str, str], Any]) -> str:
+    """A host knows its own cables only; whose place a wrong one has may be known of another."""
+    line, key = str(finding["line"]), (host, finding["link"])
+    if finding["code"] != "LNK-005" or key not in ends:
+        return line
+    mine, heard = ends[key]
+    swap = next((text for each in heard if (text := _cables().swapped_with(mine, each, ends))), "")
+    if not swap or swap in line:
+        return line
+    return line.replace(" [LNK-005]", f"{swap} [LNK-005]")
