@@ -143,9 +143,9 @@ class Host:
                 self.put(f"/sys/class/net/{card.name}/mtu", card.mtu)
             return 0, ""
         if "link" in words:
-            return 0, json.dumps([{"min_mtu": 68, "max_mtu": self.cards[words[-1]].max_mtu}])
+            return 0, json.dumps([{"ifname": words[-1], "min_mtu": 68, "max_mtu": self.cards[words[-1]].max_mtu}])
         if "address" in words:
-            shown = [{"ifname": "lo", "addr_info": [{"local": "127.0.0.1"}]}]
+            shown: list[dict[str, Any]] = [{"ifname": "lo", "addr_info": [{"local": "127.0.0.1"}]}, {}]
             shown += [{"ifname": name, "addr_info": [{"local": own}]} for name, own in self.addresses.items()]
             return 0, json.dumps(shown)
         return 0, "[]"

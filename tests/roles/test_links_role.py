@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.roles.links_hosts import RECORDED
+
 ROOT = Path(__file__).parents[2]
 WRITTEN = ("/etc", "/usr/local")
 MAC = "02:00:5e:00:00:17"
@@ -199,6 +201,24 @@ def test_a_narrow_way_to_the_router_fails_and_one_to_another_machine_waits(host:
     ran = host.play(**variables(paths=[other]))
     assert ran.code == 0, ran.out
     assert "gpu-018 in the same rack (198.18.0.1) whole; 1500 is the most that does" in ran.out
+
+
+def test_where_cables_are_told_of_lldpd_runs_and_a_wrong_port_fails_the_host(host: Host) -> None:
+    program = host.folder / "bin" / "lldpctl"
+    told = json.dumps(RECORDED).replace('"ens0f0"', '"ens1f0"', 1)
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{told}\nEND\n")
+    program.chmod(0o755)
+    given = variables(paths=[])
+    link = given["links_settings"]["links"]["ens1f0"]
+    link.update(switch="leaf-1", port=17)
+    ran = host.play(**given)
+    assert ran.code == 0, ran.out
+    assert host.verbs()[:2] == ["enable lldpd.service", "start lldpd.service"]
+    link.update(port=18)
+    ran = host.play(**given, links_wait_for_switches=0)
+    assert ran.code != 0
+    assert "gpu-017 ens1f0: leaf-1 swp17" in ran.out
+    assert "the hosts file says leaf-1 18 [LNK-005]" in ran.out
 
 
 def test_a_host_without_links_is_left_alone(host: Host) -> None:

@@ -78,19 +78,15 @@ def _by_pci(edge: Edge, name: str, link: Settings) -> Port:
 
 def identity(edge: Edge, settings: Settings) -> list[Finding]:
     """Whether this host has the address, at the card, that the hosts file gives it."""
-    holders = [
-        shown["ifname"]
+    # Interfaces without an IPv4 address are shown as {} by some versions of ip(8).
+    held = [
+        (shown["ifname"], each.get("local"))
         for shown in edge.ip("-4", "address", "show")
-        for held in shown.get("addr_info", [])
-        if held.get("local") == settings["address"]
+        for each in shown.get("addr_info", [])
     ]
+    holders = [name for name, address in held if address == settings["address"]]
     if not holders:
-        own = sorted(
-            held["local"]
-            for shown in edge.ip("-4", "address", "show")
-            if shown["ifname"] != "lo"
-            for held in shown.get("addr_info", [])
-        )
+        own = sorted(str(address) for name, address in held if name != "lo")
         text = f"this host doesn't have the address {settings['address']}; it has {', '.join(own) or 'none'}"
         return [Finding("INV-004", "", text)]
     if "mac" not in settings:

@@ -75,7 +75,8 @@ def _mtu(edge: Edge, port: Port, wanted: int) -> list[Step]:
     now = edge.read(f"{NET}/{port.name}/mtu") or "unknown"
     if now == str(wanted):
         return []
-    (shown,) = edge.ip("-details", "link", "show", "dev", port.name) or [{}]
+    every = edge.ip("-details", "link", "show", "dev", port.name)
+    shown = next((each for each in every if each.get("ifname") == port.name), {})
     least, most = shown.get("min_mtu", 0), shown.get("max_mtu", 0)
     refused = ""
     if edge.names(f"{NET}/{port.name}/bonding_slave"):

@@ -46,7 +46,7 @@ def checksum(data: bytes) -> int:
     words = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while words >> 16:
         words = (words & 0xFFFF) + (words >> 16)
-    return ~words & 0xFFFF
+    return int(~words & 0xFFFF)
 
 
 def ping(address: str, size: int, patience_s: float = PATIENCE_S) -> Answer:

@@ -256,6 +256,14 @@ def main(arguments: list[str], edge: Edge) -> int:
         known = ", ".join(settings["links"])
         print(f"no link {', '.join(sorted(unknown))}; there are: {known}", file=sys.stderr)
         return 1
+    try:
+        return run(edge, settings, given)
+    except PermissionError as error:
+        print(f"{error.strerror}: only root may set links and send packets that are its own", file=sys.stderr)
+        return 1
+
+
+def run(edge: Edge, settings: Settings, given: argparse.Namespace) -> int:
     links = given.links or list(settings["links"])
     if given.verb == "watch":
         return watch(edge, settings, link_events(), lambda: tell_systemd("READY=1\nSTATUS=links are set"))
