@@ -48,7 +48,7 @@ def check(
     """
     from cli.main import _one  # which imports this module
     from operations import links
-    from roce.executor import Ssh
+    from remote.executor import Ssh
 
     one = _one(cluster)
     hosts = links.chosen(one, words(limit))

@@ -14,7 +14,7 @@ from typing import Any
 
 from cluster.spec import Cluster
 from operations.access import ROOT
-from roce.executor import UNREACHABLE, Executor
+from remote.executor import UNREACHABLE, Executor
 
 PROGRAM = "/usr/local/sbin/menagerie-links"
 TIMEOUT_S = 300.0

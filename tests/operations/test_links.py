@@ -9,7 +9,7 @@ import pytest
 from cluster.links import Cable, Link
 from cluster.spec import Cluster
 from operations.links import PROGRAM, check, chosen
-from roce.executor import Done
+from remote.executor import Done
 from tests.roce.support import fabric
 
 
