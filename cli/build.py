@@ -10,6 +10,7 @@ from rich.text import Text
 from cli.exits import NotConfirmedError
 from cli.output import Steps, console, errors, print_json
 from cli.plan import counts, print_plan
+from cluster.provisioning import bmc_secrets
 from cluster.spec import Cluster
 from cluster.vpn import secret_names
 from operations import build
@@ -95,14 +96,18 @@ def destroy(cluster: Cluster, *, with_data: bool, yes: bool, as_json: bool) -> N
 
 def secret(cluster: Cluster, name: str) -> None:
     """Take a secret from standard input, unseen at a terminal, and keep it."""
-    known = secret_names(cluster.spec)
+    of_bmcs = bmc_secrets(cluster.spec.sites)
+    known = (*secret_names(cluster.spec), *of_bmcs)
     if name not in known:
         raise UnknownSecretError(cluster.name, name, known)
     value = getpass.getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.read().strip("\n")
     if not value:
         raise NotConfirmedError(f"no value for {name}; nothing was touched")
     open_stack(cluster, lambda _: None).set_secret(name, value)
-    errors.print(f"{name} is kept for {cluster.name}, encrypted; `up` uses it", markup=False)
+    errors.print(
+        f"{name} is kept for {cluster.name}, encrypted; `{'machines' if name in of_bmcs else 'up'}` uses it",
+        markup=False,
+    )
 
 
 def _confirm_up(cluster: Cluster) -> None:

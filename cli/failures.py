@@ -24,11 +24,15 @@ from operations.access import NotBuiltError
 from operations.build import KeepsDataError
 from operations.configure import WorkersError
 from operations.etcd import EtcdError
+from operations.machines import MachinesError, NotInstalledError
 from operations.readiness import NotReadyError
 from operations.stack import UnknownSecretError
 from operations.verify.proof import RepairError
 from operations.verify.run import UnknownProofError
 from operations.waiting import TimedOutError
+from provisioning.machines import NothingToProvisionError
+from provisioning.reports import ReportsError
+from provisioning.trust import TrustError
 from roce.plan import NothingToTest
 from roce.results import OtherPlanError
 from stacks.automation import PassphraseError, StackError, StackLockedError
@@ -46,6 +50,10 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (PassphraseError, "passphrase", exits.BAD_INPUT),
     (NothingToTest, "no-rdma", exits.BAD_INPUT),
     (OtherPlanError, "other-plan", exits.BAD_INPUT),
+    (NothingToProvisionError, "nothing-to-provision", exits.BAD_INPUT),
+    (TrustError, "bmc-trust", exits.BAD_INPUT),
+    (MachinesError, "machines-refused", exits.BAD_INPUT),
+    (ReportsError, "reports", exits.FAILED),
     (ForeignLabError, "foreign-lab", exits.LOCKED),
     (StackLockedError, "locked", exits.LOCKED),
     (PreflightError, "machine-unfit", exits.FAILED),
@@ -89,10 +97,11 @@ def explain(error: Exception) -> Foreseen | None:
         return Foreseen(_usage(error), error.exit_code, "usage")
     if isinstance(error, NotConfirmedError):
         return Foreseen(str(error), exits.FAILED if error.declined else exits.BAD_INPUT, "not-confirmed")
-    if isinstance(error, WorkersError):
+    if isinstance(error, WorkersError | NotInstalledError):
+        what = "workers" if isinstance(error, WorkersError) else "machines"
         if error.unreachable:
-            return Foreseen(str(error), exits.UNREACHABLE, "workers-unreachable")
-        return Foreseen(str(error), exits.FAILED, "workers-failed")
+            return Foreseen(str(error), exits.UNREACHABLE, f"{what}-unreachable")
+        return Foreseen(str(error), exits.FAILED, f"{what}-failed")
     if isinstance(error, ApiException):
         return Foreseen(f"the API server answers {error.status} {error.reason}: {error.body}", exits.FAILED, "api")
     if isinstance(error, urllib3.exceptions.HTTPError):

@@ -141,6 +141,15 @@ class ClusterStack:
         """Keep a secret that the program asks for in the stack's configuration, encrypted."""
         self._guarded(lambda: self._stack.set_config(f"{PROJECT}:{name}", auto.ConfigValue(value, secret=True)))
 
+    def secret(self, name: str) -> str | None:
+        """A secret of the stack's configuration in clear, None where there is none of that name."""
+        try:
+            return self._stack.get_config(f"{PROJECT}:{name}").value
+        except auto.CommandError as error:
+            if "not found" in str(error):
+                return None
+            raise StackError(_readable(str(error))) from None
+
     def configure(self, provider: str, key: str, value: str) -> None:
         """Tell a cloud's provider what its environment tells it otherwise."""
         self._guarded(lambda: self._stack.set_config(f"{provider}:{key}", auto.ConfigValue(value)))

@@ -46,6 +46,7 @@ def lab(build: Callable[..., Cluster]) -> Cluster:
 
 # Folder or file -> the group whose tests share what an engine has made: one process has them all.
 _UNDER_THE_ENGINE = {
+    "provisioning/test_emulator.py": "redfish",
     "stacks/aws": "aws",
     "stacks/azure": "azure",
     "stacks/gcp": "gcp",

@@ -35,6 +35,7 @@ PACKAGES: dict[str, set[str]] = {
     "roce": {"cluster", "remote"},
     "ceph": {"cluster", "control_plane"},
     "policies": {"cluster"},
+    "provisioning": {"cluster"},
     "lab": {"cluster", "network", "tools"},
     "inventories": {"cluster", "network", "etcd", "workers", "roce", "ceph"},
     "stacks": {"cluster", "network", "etcd", "control_plane", "flows", "userdata", "workers", "lab", "policies"},

@@ -131,6 +131,7 @@ def test_a_secret_of_the_configuration_lies_encrypted_in_the_file_that_the_ordin
     stack.set_secret("vpn-sjc1-a", "not-to-be-seen")
     stack.preview()
     assert read == ["not-to-be-seen"]
+    assert (stack.secret("vpn-sjc1-a"), stack.secret("vpn-sjc1-b")) == ("not-to-be-seen", None)
     assert "menagerie:vpn-sjc1-a" in file.read_text()
     assert "not-to-be-seen" not in file.read_text()
 

@@ -1,0 +1,201 @@
+"""`machines` as somebody types it; no BMC is reached. tests/provisioning has the verbs with real ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.spec import Cluster
+from operations import bmcs
+from operations import machines as operation
+from provisioning import install
+from provisioning.bmc import Told
+from provisioning.machines import Machine
+from provisioning.redfish import BmcError, Kind
+from tests.cli.conftest import Menagerie
+from tests.provisioning.support import cluster as built
+
+LYNX = str(Path(__file__).parents[1] / "specs" / "valid-provisioning.yaml")
+VERBS = ("render", "check", "install")
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, Any]:
+    """What BMCs tell, by the machine's name: its MACs, or an error; each its own MAC where nothing is said here."""
+    told: dict[str, Any] = {}
+
+    class Fake:
+        def __init__(self, machine: Machine) -> None:
+            self._machine = machine
+
+        def told(self) -> Told:
+            return Told("Maker R1", "S1", "On", told.get(self._machine.name, (self._machine.mac,)))
+
+    @contextmanager
+    def connect(machine: Machine) -> Any:
+        if isinstance(told.get(machine.name), BmcError):
+            raise told[machine.name]
+        yield Fake(machine)
+
+    monkeypatch.setattr(bmcs, "connections", lambda *_: connect)
+    monkeypatch.setattr(operation, "STATE", tmp_path / "state")
+    monkeypatch.setattr(operation, "nodes", lambda _: frozenset())
+    monkeypatch.setattr(operation, "stale", lambda _: ([], []))
+    monkeypatch.setattr(install.Installation, "run", _must_not)
+    return told
+
+
+def _must_not(*_: object) -> None:
+    raise AssertionError("a machine was touched")
+
+
+@pytest.fixture
+def meant(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Cluster]:
+    """Take the spec with these values of its provisioning in place of the one that is named."""
+
+    def set_(**replaced: str) -> Cluster:
+        found = built(**replaced)
+        monkeypatch.setattr("cli.machines._cluster", lambda _: (found, Path()))
+        return found
+
+    return set_
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_of_each_verb_has_examples_that_fit_80_columns(
+    menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    page, examples = menagerie("machines", verb, "--help").out.split("Examples")
+    lines = [line for line in examples.splitlines() if line.strip()]
+    assert [line for line in lines if not line.strip().startswith(f"./menagerie machines {verb} ")] == []
+    assert "Arguments" in page
+
+
+def test_render_writes_a_folder_for_each_site_and_only_what_differs(menagerie: Menagerie, tmp_path: Path) -> None:
+    first = menagerie("machines", "render", LYNX, "-o", str(tmp_path / "served"))
+    assert first.code == 0, first.err
+    assert "3 machines, 15 files changed; copy it to http://10.9.255.5/menagerie" in first.out
+    again = menagerie("machines", "render", LYNX, "-o", str(tmp_path / "served"), "--json")
+    assert again.json == {"cluster": "lynx", "changed": {"sjc1": 0}, "wiped": []}
+    wiped = menagerie("machines", "render", LYNX, "-o", str(tmp_path / "served"), "--wipe", "r1", "--json")
+    assert wiped.json == {"cluster": "lynx", "changed": {"sjc1": 2}, "wiped": ["lynx-gpu-1", "lynx-gpu-2"]}
+
+
+def test_a_cluster_without_machines_to_install_is_bad_input(menagerie: Menagerie, tmp_path: Path) -> None:
+    ran = menagerie("machines", "render", "lab", "-o", str(tmp_path), "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (2, "nothing-to-provision")
+    ran = menagerie("machines", "check", LYNX, "--limit", "r9")
+    assert (ran.code, "--limit r9 fits no machine of lynx" in ran.err) == (2, True)
+
+
+def test_check_shows_each_machine_and_says_what_is_wrong(menagerie: Menagerie, answers: dict[str, Any]) -> None:
+    assert menagerie("machines", "check", LYNX).code == 0
+    answers |= {
+        "lynx-gpu-1": ("b8:59:9f:10:00:02",),
+        "lynx-gpu-2": (),
+        "lynx-gpu-3": BmcError(Kind.LOGIN, "BMC does not know user x"),
+    }
+    ran = menagerie("machines", "check", LYNX)
+    assert ran.code == 1
+    assert "0 of 3 machines are the ones of the spec" in ran.out
+    assert "error[INV-003] the BMC at 10.9.254.11 (lynx-gpu-1) is the one of lynx-gpu-2" in ran.err
+    assert "knows no MAC at all" in ran.err
+    assert "lynx-gpu-3: BMC does not know user x" in ran.err
+
+
+def test_bmcs_that_only_do_not_answer_have_an_exit_code_of_their_own(
+    menagerie: Menagerie, answers: dict[str, Any]
+) -> None:
+    answers["lynx-gpu-3"] = BmcError(Kind.UNREACHABLE, "BMC does not answer")
+    ran = menagerie("machines", "check", LYNX, "--json")
+    assert ran.code == 4
+    assert [one["ok"] for one in ran.json["machines"]] == [True, True, False]
+    assert ran.json["machines"][2]["error"]["code"] == "bmc-unreachable"
+    ran = menagerie("machines", "install", LYNX, "--limit", "lynx-gpu-3", "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (4, "machines-unreachable")
+
+
+@pytest.mark.usefixtures("answers")
+def test_a_dry_run_says_what_would_be_installed_and_touches_nothing(menagerie: Menagerie) -> None:
+    ran = menagerie("machines", "install", LYNX, "--limit", "r1", "--dry-run")
+    assert ran.code == 0, ran.err
+    assert ran.out.splitlines() == ["lynx-gpu-1  r1  10.9.1.11  by PXE", "lynx-gpu-2  r1  10.9.1.12  by PXE"]
+    ran = menagerie("machines", "install", LYNX, "--dry-run", "--json")
+    assert json.loads(ran.out)["to_install"] == ["lynx-gpu-1", "lynx-gpu-2", "lynx-gpu-3"]
+
+
+@pytest.mark.usefixtures("answers")
+@pytest.mark.parametrize(
+    ("options", "typed", "code", "text"),
+    [
+        ((), None, 2, "no terminal to ask at, and nothing was touched; to overwrite the system disks of 3 machines"),
+        (("--json",), None, 2, "--json asks nothing"),
+        ((), "y\n", 1, '"y" is not lynx; nothing was touched'),
+        ((), "\n", 1, '"" is not lynx'),
+    ],
+)
+def test_nothing_is_overwritten_unless_the_cluster_is_named(
+    menagerie: Menagerie, options: tuple[str, ...], typed: str | None, code: int, text: str
+) -> None:
+    ran = menagerie("machines", "install", LYNX, *options, typed=typed)
+    assert (ran.code, text in ran.err) == (code, True)
+
+
+@pytest.mark.usefixtures("answers")
+def test_nodes_of_the_cluster_are_refused_unless_they_are_asked_for(
+    menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operation, "nodes", lambda _: frozenset({"lynx-gpu-2", "cloud-1"}))
+    ran = menagerie("machines", "install", LYNX, "--yes", "--json")
+    assert (ran.code, ran.json["error"]["code"]) == (2, "machines-refused")
+    assert "nodes of lynx already: lynx-gpu-2;" in ran.err
+    assert menagerie("machines", "install", LYNX, "--again", "--dry-run").code == 0
+
+
+@pytest.mark.usefixtures("answers")
+def test_what_is_served_must_be_what_the_spec_says(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operation, "stale", lambda _: (["lynx-gpu-1"], []))
+    ran = menagerie("machines", "install", LYNX, "--yes")
+    assert (ran.code, "what is served for lynx-gpu-1 isn't what the spec says" in ran.err) == (2, True)
+    monkeypatch.setattr(operation, "stale", lambda _: ([], ["http://10.9.255.5/menagerie"]))
+    ran = menagerie("machines", "install", LYNX, "--dry-run")
+    assert (ran.code, "http://10.9.255.5/menagerie does not answer here" in ran.err) == (0, True)
+
+
+@pytest.mark.usefixtures("answers")
+def test_a_site_where_nothing_would_tell_the_end_is_refused(
+    menagerie: Menagerie, meant: Callable[..., Cluster]
+) -> None:
+    meant(bmc="null", reports="null")
+    ran = menagerie("machines", "install", "lynx", "--yes")
+    assert (ran.code, "provisioning has neither bmc nor reports" in ran.err) == (2, True)
+    ran = menagerie("machines", "check", "lynx")
+    assert (ran.code, "no machine of lynx that is meant has a BMC" in ran.err) == (2, True)
+
+
+@pytest.mark.usefixtures("answers")
+def test_wrong_amounts_are_refused_before_anything_is_asked(menagerie: Menagerie) -> None:
+    ran = menagerie("machines", "install", LYNX, "--batch", "0")
+    assert (ran.code, '--batch "0"' in ran.err) == (2, True)
+
+
+def test_the_login_of_bmcs_is_a_secret_that_can_be_stored(
+    menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: list[tuple[str, str]] = []
+
+    class Stack:
+        def set_secret(self, name: str, value: str) -> None:
+            kept.append((name, value))
+
+    monkeypatch.setattr("cli.build.open_stack", lambda *_: Stack())
+    monkeypatch.setattr("getpass.getpass", lambda _: "root:cal:vin")
+    ran = menagerie("secret", LYNX, "bmc-sjc1", typed="")
+    assert (ran.code, kept) == (0, [("bmc-sjc1", "root:cal:vin")])
+    assert "`machines` uses it" in ran.err

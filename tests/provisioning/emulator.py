@@ -1,0 +1,124 @@
+"""Real BMCs of machines that are none: sushy-emulator with its fake driver, a process for each machine, over TLS."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from cluster.spec import Cluster
+from provisioning.machines import Machine, machines
+from tests.provisioning.support import LOGIN, Certificate, certificate
+
+# The emulator as its own command has it, but for the delay of its fake machines: 1 s in place of 1 to 11.
+PROGRAM = "import random; random.randint = lambda low, high: low; from sushy_tools.emulator.main import main; main()"
+_UUID = "00000000-0000-4000-8000-{:012}"
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """A BMC as an onlooker sees it, not as our client does."""
+
+    machine: Machine
+    certificate: Certificate
+    url: str
+
+    def system(self) -> dict[str, Any]:
+        response = self._call("get", "")
+        response.raise_for_status()
+        found: dict[str, Any] = response.json()
+        return found
+
+    def media(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._call("get", "/VirtualMedia/Cd").json()
+        return found
+
+    def power_off(self) -> None:
+        """As a machine does at the end of its installer."""
+        self._call("post", "/Actions/ComputerSystem.Reset", json={"ResetType": "ForceOff"}).raise_for_status()
+
+    def _call(self, method: str, path: str, **more: Any) -> requests.Response:
+        user, _, password = LOGIN.partition(":")
+        return requests.request(
+            method, f"{self.url}{path}", auth=(user, password), verify=str(self.certificate.path), timeout=10, **more
+        )
+
+
+@contextmanager
+def emulated(
+    cluster: Cluster, folder: Path, macs: Mapping[str, Sequence[str]] | None = None, ca: Certificate | None = None
+) -> Iterator[dict[str, Emulated]]:
+    """Machine -> its BMC. macs: of a machine's cards, where they aren't what the hosts file says."""
+    import bcrypt  # comes with sushy-tools
+
+    user, _, password = LOGIN.partition(":")
+    passwords = folder / "passwords"
+    passwords.write_text(f"{user}:{bcrypt.hashpw(password.encode(), bcrypt.gensalt(4)).decode()}\n")
+    found: dict[str, Emulated] = {}
+    processes = []
+    try:
+        for number, machine in enumerate(machines(cluster), 1):
+            assert machine.bmc and machine.settings.bmc
+            own = certificate(folder, machine.name, machine.bmc, ca)
+            cards = (macs or {}).get(machine.name, [machine.mac])
+            config = _config(folder, machine, own, passwords, _UUID.format(number), cards)
+            log = (folder / f"{machine.name}.log").open("w")
+            processes.append(
+                subprocess.Popen([sys.executable, "-c", PROGRAM, "--config", str(config)], stdout=log, stderr=log)
+            )
+            url = f"https://{machine.bmc}:{machine.settings.bmc.port}/redfish/v1/Systems/{_UUID.format(number)}"
+            found[machine.name] = Emulated(machine, ca or own, url)
+        for one in found.values():
+            _wait(one)
+        yield found
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait()
+
+
+def _config(folder: Path, machine: Machine, own: Certificate, passwords: Path, uuid: str, cards: Sequence[str]) -> Path:
+    state = folder / f"{machine.name}-state"
+    state.mkdir()
+    assert machine.settings.bmc
+    system = {
+        "uuid": uuid,
+        "name": machine.name,
+        "power_state": "On",
+        "external_notifier": False,
+        "nics": [{"mac": mac, "ip": "192.0.2.1"} for mac in cards],
+    }
+    settings = {
+        "FAKE_DRIVER": True,
+        "FAKE_SYSTEMS": [system],
+        "LISTEN_IP": str(machine.bmc),
+        "LISTEN_PORT": machine.settings.bmc.port,
+        "SSL_CERT": str(own.path),
+        "SSL_KEY": str(own.key),
+        "AUTH_FILE": str(passwords),
+        "STATE_DIR": str(state),
+    }
+    path = folder / f"{machine.name}.conf"
+    path.write_text("".join(f"SUSHY_EMULATOR_{name} = {value!r}\n" for name, value in settings.items()))
+    return path
+
+
+def _wait(one: Emulated) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            one.system()
+            return
+        except (requests.ConnectionError, json.JSONDecodeError):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)

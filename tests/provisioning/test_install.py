@@ -1,0 +1,254 @@
+"""How installations go on, end and are taken up again; BMCs that obey at once, and clocks that need not be waited for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from provisioning.bmc import Bmc, Boot
+from provisioning.install import Installation, StoppedError, Waits, answered_key
+from provisioning.journal import Journal, Record, Stage
+from provisioning.machines import Machine, machines
+from provisioning.redfish import BmcError, Kind
+from provisioning.reports import Reports
+from tests.provisioning.support import KEYS, cluster, free_port
+
+ALL = machines(cluster())
+ONE, TWO, THREE = ALL
+QUICK = Waits(power=0.2, install=0.4, first_boot=0.2, poll=0.01)
+
+
+class Obedient:
+    """A BMC that does as it is told, and writes it down. ends: the machine turns off after so many looks at it."""
+
+    def __init__(self, machine: Machine, reports: Reports | None = None, ends: int = 2) -> None:
+        self.machine = machine
+        self.reports = reports
+        self.ends = ends
+        self.on = True
+        self.said: list[str] = []
+        self.trouble: list[BmcError] = []
+
+    @property
+    def is_on(self) -> bool:
+        if self.trouble:
+            raise self.trouble.pop()
+        if self.on and "turn True" in self.said and self.said.count("turn True") == 1:
+            self.ends -= 1
+            if self.ends < 0:
+                self.on = False
+                if self.reports:
+                    self.reports.hear_key(self.machine.hyphened, str(self.machine.address), KEYS[0])
+        return self.on
+
+    def turn(self, *, on: bool) -> None:
+        self.on = on
+        self.said.append(f"turn {on}")
+
+    def boot_once(self, target: Boot) -> None:
+        self.said.append(f"boot {target}")
+
+    def boot_from_disk(self) -> None:
+        self.said.append("disk")
+
+    def insert(self, image: str) -> None:
+        self.said.append(f"insert {image}")
+
+    def eject(self) -> None:
+        self.said.append("eject")
+
+
+class Floor:
+    """Machines with obedient BMCs; `gone` can't be logged in at."""
+
+    def __init__(self, folder: Path, *, reports: bool = True) -> None:
+        self.journal = Journal(folder / "machines.jsonl")
+        self.reports = Reports(self.journal.keep_key) if reports else None
+        self.bmcs = {one.name: Obedient(one, self.reports) for one in ALL}
+        self.gone: set[str] = set()
+        self.answers = KEYS[0]
+        self.watched: list[tuple[str, str]] = []
+
+    @contextmanager
+    def connect(self, machine: Machine) -> Iterator[Bmc]:
+        if machine.name in self.gone:
+            raise BmcError(Kind.UNREACHABLE, "BMC does not answer")
+        yield cast(Bmc, self.bmcs[machine.name])
+
+    def work(self, waits: Waits = QUICK) -> Installation:
+        return Installation(
+            self.connect,
+            {"sjc1": self.reports} if self.reports else {},
+            self.journal,
+            host_key=lambda _: self.answers,
+            watch=lambda machine, stage, _: self.watched.append((machine.name, str(stage))),
+            waits=waits,
+        )
+
+
+@pytest.fixture
+def floor(tmp_path: Path) -> Floor:
+    return Floor(tmp_path)
+
+
+def test_a_machine_is_turned_off_booted_once_heard_and_started_from_its_disk(floor: Floor) -> None:
+    (result,) = floor.work().run([ONE])
+    assert (result.stage, result.why) == (Stage.DONE, "")
+    assert floor.bmcs[ONE.name].said == ["turn False", "boot Pxe", "turn True", "disk", "turn True"]
+    assert [stage for _, stage in floor.watched] == ["installing", "installed", "done"]
+    record = floor.journal.of(ONE)
+    assert (record.stage, record.key) == (Stage.DONE, KEYS[0])
+
+
+def test_a_machine_that_is_gone_stops_no_other(floor: Floor) -> None:
+    floor.gone = {TWO.name}
+    results = floor.work().run(ALL)
+    assert [(one.stage, one.unreachable) for one in results] == [
+        (Stage.DONE, False),
+        (Stage.FAILED, True),
+        (Stage.DONE, False),
+    ]
+
+
+def test_a_bmc_that_is_silent_for_a_while_is_no_reason_to_give_a_machine_up(floor: Floor) -> None:
+    floor.bmcs[ONE.name].trouble = []
+    work = floor.work()
+    floor.bmcs[ONE.name].turn = _then_troubled(floor.bmcs[ONE.name])  # type: ignore[method-assign]
+    (result,) = work.run([ONE])
+    assert result.stage is Stage.DONE
+
+
+def _then_troubled(bmc: Obedient):  # type: ignore[no-untyped-def]
+    original = bmc.turn
+
+    def turn(*, on: bool) -> None:
+        original(on=on)
+        bmc.trouble = [BmcError(Kind.UNREACHABLE, "away"), BmcError(Kind.BUSY, "starting")]
+
+    return turn
+
+
+def test_an_installer_that_never_ends_is_told_with_the_way_to_look(floor: Floor) -> None:
+    floor.bmcs[ONE.name].ends = 10**6
+    (result,) = floor.work().run([ONE])
+    assert result.stage is Stage.FAILED
+    assert "has not ended its installation after" in result.why
+    assert "console" in result.why
+
+
+def test_a_machine_that_was_turned_off_before_its_end_is_not_taken_for_installed(floor: Floor) -> None:
+    floor.bmcs[ONE.name].reports = None
+    (result,) = floor.work().run([ONE])
+    assert (result.stage, "has told no host key" in result.why) == (Stage.FAILED, True)
+
+
+def test_where_nobody_listens_being_off_again_is_the_end(tmp_path: Path) -> None:
+    floor = Floor(tmp_path, reports=False)
+    (result,) = floor.work().run([ONE])
+    assert (result.stage, floor.journal.of(ONE).key) == (Stage.DONE, "")
+
+
+def test_another_machine_at_the_address_is_refused(floor: Floor) -> None:
+    floor.answers = KEYS[1]
+    (result,) = floor.work().run([ONE])
+    assert (result.stage, "another machine answers at 10.9.1.11" in result.why) == (Stage.FAILED, True)
+
+
+def test_a_run_that_was_cut_is_taken_up_where_each_machine_is(tmp_path: Path, floor: Floor) -> None:
+    floor.journal.note(ONE, Stage.INSTALLING)
+    floor.journal.note(TWO, Stage.INSTALLING)
+    floor.journal.keep_key(TWO, KEYS[0])
+    floor.journal.note(TWO, Stage.INSTALLED)
+    floor.bmcs[ONE.name].said.append("turn True")  # by the run that was cut
+    floor.bmcs[TWO.name].on = False
+    again = Floor(tmp_path)
+    again.bmcs = floor.bmcs
+    for bmc in again.bmcs.values():
+        bmc.reports = again.reports
+    results = again.work(Waits(power=0.2, install=5, first_boot=0.2, poll=0.01)).run([ONE, TWO])
+    assert [one.stage for one in results] == [Stage.DONE, Stage.DONE]
+    assert again.bmcs[ONE.name].said == ["turn True", "disk", "turn True"]
+    assert again.bmcs[TWO.name].said == ["disk", "turn True"]
+
+
+def test_an_installation_that_was_begun_long_ago_is_begun_anew(floor: Floor) -> None:
+    floor.journal.note(ONE, Stage.INSTALLING)
+    work = floor.work(Waits(power=0.2, install=0, first_boot=0.2, poll=0.01))
+    work.run([ONE])
+    assert floor.bmcs[ONE.name].said[:3] == ["turn False", "boot Pxe", "turn True"]
+
+
+def test_an_interrupt_ends_the_waiting_and_leaves_the_journal_for_the_next_run(floor: Floor) -> None:
+    floor.bmcs[ONE.name].ends = 10**6
+    work = floor.work(Waits(poll=0.01))
+    threading.Timer(0.2, work._stop.set).start()
+    (result,) = work.run([ONE])
+    assert (result.stage, result.why) == (Stage.INSTALLING, "the run was ended")
+    assert floor.journal.of(ONE).stage is Stage.INSTALLING
+    with pytest.raises(StoppedError):
+        work._wait("x", lambda: False, 10)
+
+
+def test_machines_without_bmcs_are_turned_on_by_hand_and_heard(tmp_path: Path) -> None:
+    floor = Floor(tmp_path)
+    one = machines(cluster(bmc="null"))[0]
+    assert floor.reports
+    reports = floor.reports
+    told = threading.Timer(0.1, lambda: reports.hear_key(one.hyphened, str(one.address), KEYS[0]))
+    told.start()
+    (result,) = floor.work(Waits(install=5, first_boot=0.2, poll=0.01)).run([one])
+    assert (result.stage, floor.bmcs[one.name].said) == (Stage.DONE, [])
+
+
+def test_the_journal_survives_a_cut_line_and_forgets_a_machine_with_another_card(tmp_path: Path) -> None:
+    path = tmp_path / "j"
+    journal = Journal(path)
+    journal.note(ONE, Stage.DONE)
+    journal.note(TWO, Stage.FAILED, "why")
+    path.write_text(path.read_text() + '{"v": 1, "name": "lynx-gp')
+    assert Journal(path).of(ONE).stage is Stage.DONE
+    assert (Journal(path).of(TWO).stage, Journal(path).of(TWO).why) == (Stage.FAILED, "why")
+    other = replace(ONE, mac="b8:59:9f:99:99:99")
+    assert Journal(path).of(other) == Record(ONE.name, "b8:59:9f:99:99:99")
+
+
+def test_a_port_that_nobody_listens_at_answers_with_no_key() -> None:
+    assert answered_key(replace(ONE, address=IPv4Address("127.9.9.9"), ssh_port=9)) == ""
+
+
+def test_the_host_key_is_the_one_that_a_real_sshd_shows(tmp_path: Path) -> None:
+    sshd = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
+    if sshd is None or shutil.which("ssh-keyscan") is None:
+        pytest.skip("OpenSSH's server is not installed")
+    port = free_port()
+    key = Path(tempfile.mkdtemp(prefix="menagerie-sshd-")) / "key"  # where nobody may read it: root's sshd needs a user
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
+    if as_nobody:
+        for path in (key.parent, key):
+            os.chown(path, 65534, 65534)
+    options = ["-o", "ListenAddress=127.0.0.1", "-o", "PidFile=none"]
+    command = [*as_nobody, sshd, "-D", "-e", "-f", "/dev/null", "-h", str(key), "-p", str(port), *options]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        one = replace(ONE, address=IPv4Address("127.0.0.1"), ssh_port=port)
+        deadline = time.monotonic() + 10
+        while not (told := answered_key(one)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert told == " ".join(key.with_suffix(".pub").read_text().split()[:2])
+    finally:
+        process.terminate()
+        process.wait()
+        shutil.rmtree(key.parent)

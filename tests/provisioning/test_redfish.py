@@ -1,0 +1,237 @@
+"""The client of Redfish against a service that does what BMCs are known to do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from provisioning.bmc import Bmc, Boot
+from provisioning.redfish import BmcError, Kind, Patience
+from tests.provisioning.fake import MAC, RESET, SYSTEM, Service, collection, link, serving
+
+SESSIONS = "/redfish/v1/SessionService/Sessions"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with serving(tmp_path) as found:
+        yield found
+
+
+def test_a_session_is_made_used_and_ended(service: Service) -> None:
+    with service.client() as redfish:
+        told = Bmc(redfish, MAC).told()
+    assert (told.model, told.serial, told.power, told.macs) == ("Maker R1", "S1", "Off", (MAC,))
+    assert service.asked[1][3] == {"UserName": "menagerie", "Password": "se:cret"}
+    assert service.asked[-1][:2] == ("DELETE", f"{SESSIONS}/7")
+    assert [headers.get("X-Auth-Token") for _, _, headers, _ in service.asked[2:]] == ["t1"] * len(service.asked[2:])
+    assert not any("Authorization" in headers for _, _, headers, _ in service.asked)
+
+
+def test_without_sessions_the_login_goes_with_each_request_but_the_first(service: Service) -> None:
+    del service.things["/redfish/v1/"]["Links"]
+    with service.client() as redfish:
+        Bmc(redfish, MAC)
+    sent = [headers.get("Authorization") for _, _, headers, _ in service.asked]
+    assert sent[0] is None
+    assert set(sent[1:]) == {"Basic bWVuYWdlcmllOnNlOmNyZXQ="}
+
+
+def test_a_session_that_has_ended_is_made_anew(service: Service) -> None:
+    with service.client() as redfish:
+        bmc = Bmc(redfish, MAC)
+        service.token = "t2"
+        assert bmc.is_on is False
+    assert service.count("POST", SESSIONS) == 2
+
+
+def test_a_wrong_password_is_tried_once_for_bmcs_lock_accounts(service: Service) -> None:
+    with pytest.raises(BmcError, match="does not know user menagerie") as refused, service.client("menagerie:wrong"):
+        pass
+    assert refused.value.kind is Kind.LOGIN
+    assert service.count("POST", SESSIONS) == 1
+    assert "wrong" not in str(refused.value)
+
+
+@pytest.mark.parametrize("status", [503, 429])
+def test_a_busy_bmc_is_asked_again_also_for_what_must_not_be_done_twice(service: Service, status: int) -> None:
+    busy = (status, {"Retry-After": "0"}, {"error": {"message": "starting"}})
+    service.ahead = {("GET", SYSTEM): [busy], ("POST", RESET): [busy]}
+    with service.client() as redfish:
+        Bmc(redfish, MAC).turn(on=True)
+    assert service.count("POST", RESET) == 2
+    assert [body for method, path, _, body in service.asked if path == RESET] == [{"ResetType": "On"}] * 2
+
+
+def test_a_bmc_that_stays_busy_is_given_up_with_its_own_words(service: Service) -> None:
+    said = {"error": {"message": "general", "@Message.ExtendedInfo": [{"Message": "The service is starting."}]}}
+    service.ahead = {("GET", SYSTEM): [(503, {}, said)] * 9}
+    busy = pytest.raises(BmcError, match="with 503: The service is starting., 3 times")
+    with busy as error, service.client() as redfish:
+        Bmc(redfish, MAC).told()
+    assert error.value.kind is Kind.BUSY
+    assert service.count("GET", SYSTEM) == 3
+
+
+def test_an_action_without_an_answer_is_not_called_again_and_a_question_is(service: Service) -> None:
+    silent = (0, {}, None)
+    service.ahead = {("GET", SYSTEM): [silent]}
+    with service.client(read_s=0.3) as redfish:
+        bmc = Bmc(redfish, MAC)
+        assert bmc.is_on is False
+        service.ahead = {("POST", RESET): [silent]}
+        with pytest.raises(BmcError, match="does not answer") as error:
+            bmc.turn(on=True)
+    assert error.value.kind is Kind.UNREACHABLE
+    assert service.count("POST", RESET) == 1
+
+
+def test_a_bmc_that_says_to_wait_an_hour_does_not_hold_the_run_for_it() -> None:
+    assert Patience().retry(repeatable=True).retry_after_max == 30
+
+
+def test_what_to_boot_is_said_with_the_mode_and_read_back(service: Service) -> None:
+    with service.client() as redfish:
+        Bmc(redfish, MAC).boot_once(Boot.NETWORK)
+    said = next(body for method, _, _, body in service.asked if method == "PATCH")
+    assert said == {
+        "Boot": {
+            "BootSourceOverrideEnabled": "Once",
+            "BootSourceOverrideTarget": "Pxe",
+            "BootSourceOverrideMode": "UEFI",
+        }
+    }
+
+
+def test_a_bmc_that_takes_what_to_boot_and_forgets_it_is_told(service: Service) -> None:
+    service.ahead = {("PATCH", SYSTEM): [(204, {}, None)]}
+    with pytest.raises(BmcError, match="has not kept it"), service.client() as redfish:
+        Bmc(redfish, MAC).boot_once(Boot.NETWORK)
+
+
+def test_a_bmc_that_wants_to_hear_the_version_hears_it(service: Service) -> None:
+    service.ahead = {
+        ("PATCH", SYSTEM): [(412, {}, {})],
+        ("GET", SYSTEM): [(200, {}, service.things[SYSTEM]), (200, {"ETag": 'W/"5"'}, {})],
+    }
+    with service.client() as redfish:
+        Bmc(redfish, MAC).boot_once(Boot.NETWORK)
+    again = [headers for method, _, headers, _ in service.asked if method == "PATCH"][1]
+    assert again["If-Match"] == 'W/"5"'
+
+
+def test_an_override_that_stays_is_taken_back_and_one_that_is_used_up_is_not(service: Service) -> None:
+    with service.client() as redfish:
+        bmc = Bmc(redfish, MAC)
+        bmc.boot_from_disk()
+        assert service.count("PATCH", SYSTEM) == 0
+        bmc.boot_once(Boot.NETWORK)
+        bmc.boot_from_disk()
+    assert service.things[SYSTEM]["Boot"]["BootSourceOverrideTarget"] == "Hdd"
+
+
+def test_cards_that_are_listed_with_the_chassis_only_are_found(service: Service) -> None:
+    del service.things[SYSTEM]["EthernetInterfaces"]
+    chassis = "/redfish/v1/Chassis/1"
+    service.things |= {
+        chassis: {"NetworkAdapters": link(f"{chassis}/NetworkAdapters")},
+        f"{chassis}/NetworkAdapters": collection(f"{chassis}/NetworkAdapters/1"),
+        f"{chassis}/NetworkAdapters/1": {"NetworkDeviceFunctions": link(f"{chassis}/functions")},
+        f"{chassis}/functions": {"Members": [], "Members@odata.nextLink": f"{chassis}/functions?page=2"},
+        f"{chassis}/functions?page=2": collection(f"{chassis}/functions/1"),
+        f"{chassis}/functions/1": {"Ethernet": {"PermanentMACAddress": MAC, "MACAddress": None}},
+    }
+    with service.client() as redfish:
+        assert Bmc(redfish, MAC).told().macs == (MAC,)
+
+
+def test_the_machine_is_found_by_its_mac_where_a_bmc_serves_several(service: Service) -> None:
+    other = "/redfish/v1/Systems/0"
+    service.things["/redfish/v1/Systems"] = collection(other, SYSTEM)
+    service.things[other] = {"Model": "other"}
+    with service.client() as redfish:
+        assert Bmc(redfish, MAC).told().model == "Maker R1"
+        with pytest.raises(BmcError, match="has 2 machines, and none with the MAC b8:59:9f:10:00:09"):
+            Bmc(redfish, "b8:59:9f:10:00:09")
+
+
+def test_virtual_media_of_the_manager_are_used_where_the_machine_has_none(service: Service) -> None:
+    drive = "/redfish/v1/Managers/1/VirtualMedia/2"
+    service.things |= {
+        "/redfish/v1/Managers/1": {"VirtualMedia": link("/redfish/v1/Managers/1/VirtualMedia")},
+        "/redfish/v1/Managers/1/VirtualMedia": collection(drive),
+        drive: {
+            "MediaTypes": ["CD", "DVD"],
+            "Inserted": True,
+            "Image": "http://10.0.0.1/old.iso",
+            "Actions": {
+                "#VirtualMedia.InsertMedia": {"target": f"{drive}/insert"},
+                "#VirtualMedia.EjectMedia": {"target": f"{drive}/eject"},
+            },
+        },
+    }
+    with service.client() as redfish:
+        Bmc(redfish, MAC).insert("http://10.0.0.1/new.iso")
+    called = [path for method, path, _, _ in service.asked if method == "POST" and path != SESSIONS]
+    assert called == [f"{drive}/eject", f"{drive}/insert"]
+
+
+def _no_reset(things: dict[str, Any]) -> None:
+    del things[SYSTEM]["Actions"]
+
+
+def _no_network(things: dict[str, Any]) -> None:
+    things[SYSTEM]["Boot"]["BootSourceOverrideTarget@Redfish.AllowableValues"] = ["Hdd"]
+
+
+@pytest.mark.parametrize(
+    ("change", "ask", "text"),
+    [
+        (_no_reset, lambda bmc: bmc.turn(on=True), "lacks the action Reset with On or ForceOn"),
+        (_no_network, lambda bmc: bmc.boot_once(Boot.NETWORK), "lacks booting from Pxe"),
+        (lambda _: None, lambda bmc: bmc.insert("http://10.0.0.1/x.iso"), "lacks a virtual CD drive"),
+    ],
+)
+def test_what_a_firmware_lacks_is_named(service: Service, change: Any, ask: Any, text: str) -> None:
+    change(service.things)
+    with pytest.raises(BmcError, match=text) as error, service.client() as redfish:
+        ask(Bmc(redfish, MAC))
+    assert error.value.kind is Kind.MISSING
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "text"),
+    [
+        ((200, {}, "<html>"), Kind.FAULT, "isn't a JSON object; is it a Redfish service?"),
+        ((200, {}, []), Kind.FAULT, "isn't a JSON object"),
+        ((403, {}, {}), Kind.LOGIN, "user menagerie may not do that"),
+        ((404, {}, {"error": {"message": "none"}}), Kind.MISSING, "with 404: none; its firmware may be too old"),
+        ((302, {"Location": "https://127.0.0.1/"}, {}), Kind.FAULT, "with 302"),
+        ((500, {}, "oops"), Kind.FAULT, "with 500"),
+    ],
+)
+def test_a_strange_answer_is_told_with_its_path(service: Service, answer: Any, kind: Kind, text: str) -> None:
+    service.ahead = {("GET", "/redfish/v1/Systems"): [answer]}
+    with pytest.raises(BmcError, match=text.replace("?", r"\?")) as error, service.client() as redfish:
+        Bmc(redfish, MAC)
+    assert error.value.kind is kind
+
+
+def test_a_path_to_another_host_is_not_followed(service: Service) -> None:
+    service.things["/redfish/v1/Systems"] = collection("https://127.0.0.1:9/redfish/v1/Systems/1")
+    with pytest.raises(BmcError, match="isn't a path of its own"), service.client() as redfish:
+        Bmc(redfish, MAC).told()
+
+
+def test_nothing_is_sent_to_a_bmc_with_another_certificate(service: Service) -> None:
+    shown, service.pin = service.pin, "ab" * 32
+    began = time.monotonic()
+    with pytest.raises(BmcError, match=f"it shows sha256:{shown}; nothing was sent") as error, service.client():
+        pass
+    assert error.value.kind is Kind.CERTIFICATE
+    assert service.asked == []
+    assert time.monotonic() - began < 5
