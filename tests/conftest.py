@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import settings
 
 from cluster.pools import HostsFile
 from cluster.spec import Cluster, ClusterSpec
+
+# Machines are shared: how long one example takes says nothing.
+settings.register_profile("menagerie", deadline=None)
+settings.load_profile("menagerie")
 
 LAB = Path(__file__).parents[1] / "inventories" / "lab"
 
