@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cluster import preflight
 from cluster.ceph import Ceph
 from cluster.spec import Cluster, ClusterSpec
 from control_plane.objects import Object
@@ -48,12 +49,13 @@ def team_class(kind: str, team: str) -> str:
 
 
 def placement(cluster: Cluster) -> Object:
-    """On storage hosts only, whatever taints their pools have."""
+    """On storage hosts only, whatever taints their pools have. A host that its preflight closes keeps its daemons: the data
+    is there and nowhere else."""
     term = {"matchExpressions": [{"key": HOST_LABEL, "operator": "In", "values": ["true"]}]}
     taints = {
         (taint.key, taint.value, str(taint.effect))
         for pool in of(cluster).hosts
-        for taint in cluster.spec.pools[pool].taints
+        for taint in preflight.taints(cluster.spec.pools[pool])
     }
     tolerations = [
         {"key": key, "operator": "Equal", "value": value, "effect": effect} for key, value, effect in sorted(taints)

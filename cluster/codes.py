@@ -102,6 +102,8 @@ MEANING: dict[str, str] = {
     "INV-009": "A label or taint that Kubernetes refuses, or that a kubelet may not give its own node.",
     "INV-010": "Two sites of a lab have a rack of the same name. Elsewhere they may: a rack is known by its site and "
     "its name, but a lab makes one network for each name.",
+    "INV-011": "A pool's machines are of a kind that cluster/hardware/machines.yaml doesn't have, or a pool in the region "
+    "says what only machines at a site have. Hosts compare themselves with their kind before they take work.",
     "ARP-001": "The neighbour table is too small for the largest layer-2 network.",
     "ARP-002": "Neighbour thresholds don't rise, or one is given without the next.",
     "ARP-003": "Only a warning: gc_thresh3 is above 100,000, the most that any cluster is known to run with.",

@@ -49,6 +49,12 @@ class Pool(Model):
     """One of sites; left out for workers in the region."""
     hosts: str | None = None
     """File beside cluster.yaml that lists the machines of this pool."""
+    hardware: Name | None = None
+    """Kind of the machines at a site, such as dgx-h100: what each must have. Default: only their clocks are compared."""
+    driver_branch: int | None = Field(default=None, ge=1)
+    """Branch of NVIDIA's driver that machines at a site must have, such as 580. Default: any."""
+    preflight: bool = True
+    """Whether machines at a site join tainted, until they have found themselves as expected."""
     machine: str | None = None
     """Machine type, in the cloud's own words; for workers in the region."""
     min: int = Field(default=0, ge=0)

@@ -262,6 +262,11 @@ class ClusterSpec(Model):
         """The most workers that pools in the region can grow to."""
         return sum(pool.max for pool in self.pools.values() if pool.site is None)
 
+    @property
+    def checked_workers(self) -> bool:
+        """Whether workers join tainted, until they have found themselves as expected."""
+        return any(pool.site and pool.preflight for pool in self.pools.values())
+
 
 class Cluster(Model):
     """A loaded cluster: the spec and the machines that its pools name. What every other package reads."""

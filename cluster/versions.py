@@ -23,5 +23,7 @@ AZURE_DISK_CSI = "1.34.5"
 AZURE_FILE_CSI = "1.35.7"
 GCP_PD_CSI = "1.26.0"
 GCP_FILESTORE_CSI = "1.7.0"  # the newest that its README names on registry.k8s.io
+NVIDIA_DEVICE_PLUGIN = "0.18.0"
+DCGM_EXPORTER = "4.5.3-4.8.2-distroless"  # its own version comes second, after that of DCGM
 ROOK = "1.20.6"  # supports Kubernetes 1.31 to 1.36 ("Prerequisites" of Rook)
 CEPH = "20.2.4"  # the Ceph of Rook's own examples for that release

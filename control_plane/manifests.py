@@ -9,7 +9,7 @@ import json
 
 from cluster import versions
 from cluster.spec import Cluster
-from control_plane import csi, dns
+from control_plane import csi, dns, gpu, preflight
 from control_plane.flags import KONNECTIVITY_AUDIENCE, KONNECTIVITY_USER
 from control_plane.objects import Object, applied, cluster_role, cluster_role_binding, group, role, role_binding, user
 from control_plane.ports import KONNECTIVITY_HEALTH_PORT, KONNECTIVITY_PORT
@@ -38,6 +38,7 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
         cluster_role_binding("kubeadm:cluster-admins", "cluster-admin", group("kubeadm:cluster-admins")),
         *_flannel(),
         *_approver(),
+        *(preflight.objects() if cluster.spec.checked_workers else ()),
         *(_join_tokens() if cluster.spec.cloud_workers else ()),
         cluster_role_binding("menagerie:konnectivity-server", "system:auth-delegator", user(KONNECTIVITY_USER)),
         {
@@ -49,6 +50,7 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
         konnectivity_agent(plan),
         *dns.objects(cluster, plan),
         *csi.objects(cluster),
+        *gpu.objects(cluster),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from cluster import preflight
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import STORAGE_CLASSES, Download, HostConfig, HostFile, SecretRef
 from cluster.spec import Cluster
@@ -27,10 +28,10 @@ def host_config(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> 
     for program in PROGRAMS:
         source.checksum(known[program])
     return HostConfig(
-        files=(*units.files(cluster, plan), *_configuration(cluster, plan), *_programs()),
+        files=(*units.files(cluster, plan), *_configuration(cluster, plan), *_programs(cluster)),
         secrets=secrets(cluster),
         downloads=tuple(Download(known[program], path=f"{paths.BIN}/{program}") for program in PROGRAMS),
-        users=units.ACCOUNTS,
+        users=units.accounts(cluster, plan),
         start=tuple(unit.name for unit in units.units(cluster, plan)),
         packages=PACKAGES,
     )
@@ -78,7 +79,8 @@ def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
             "konnectivity-server": flags.KONNECTIVITY_USER,
             "kubelet-csr-approver": manifests.APPROVER_USER,
         }
-        | ({"join-tokens": manifests.TOKENS_USER} if cluster.spec.cloud_workers else {}),
+        | ({"join-tokens": manifests.TOKENS_USER} if cluster.spec.cloud_workers else {})
+        | ({"node-preflight": preflight.USER} if cluster.spec.checked_workers else {}),
     }
     texts = {
         "kubeadm.yaml": kubeadm.render(cluster, plan),
@@ -92,8 +94,9 @@ def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
     )
 
 
-def _programs() -> tuple[HostFile, ...]:
+def _programs(cluster: Cluster) -> tuple[HostFile, ...]:
     return tuple(
         HostFile(f"{paths.LIBRARY}/menagerie_host/{path.name}", path.read_text())
         for path in sorted((_HERE / "host").glob("*.py"))
+        if path.stem != "preflight" or cluster.spec.checked_workers
     )

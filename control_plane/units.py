@@ -27,7 +27,7 @@ _CREDENTIALS = "${CREDENTIALS_DIRECTORY}"
 KONNECTIVITY_ACCOUNT = "konnectivity"
 SCHEDULER_ACCOUNT = "kube-scheduler"
 APPROVER_ACCOUNT = "csr-approver"
-ACCOUNTS = (KONNECTIVITY_ACCOUNT, SCHEDULER_ACCOUNT, APPROVER_ACCOUNT)
+PREFLIGHT_ACCOUNT = "node-preflight"
 
 ORDER = (
     "kubeadm-phases.service",
@@ -36,10 +36,12 @@ ORDER = (
     "kube-controller-manager.service",
     "kube-scheduler.service",
     "kubelet-csr-approver.service",
+    "node-preflight.service",
     "cluster-bootstrap.service",
     "join-tokens.service",
 )
-"""The order in which menagerie-boot starts them; the last only where workers are in the region."""
+"""The order in which menagerie-boot starts them; the last only where workers are in the region, node-preflight only where
+some join tainted."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,15 @@ def units(cluster: Cluster, plan: AddressPlan) -> tuple[Unit, ...]:
         _controller_manager(cluster),
         _scheduler(),
         _approver(),
+        *((_node_preflight(),) if cluster.spec.checked_workers else ()),
         _cluster_bootstrap(),
         *((_join_tokens(),) if cluster.spec.cloud_workers else ()),
     )
+
+
+def accounts(cluster: Cluster, plan: AddressPlan) -> tuple[str, ...]:
+    """The users that units run as."""
+    return tuple(dict.fromkeys(unit.user for unit in units(cluster, plan) if unit.user))
 
 
 def render(unit: Unit) -> str:
@@ -168,6 +176,19 @@ def _approver() -> Unit:
         user=APPROVER_ACCOUNT,
         after=("kube-apiserver.service",),
         credentials=(("kubeconfig", f"{paths.KUBERNETES}/kubelet-csr-approver.conf"),),
+        settings=(_PYTHON_PATH,),
+    )
+
+
+def _node_preflight() -> Unit:
+    return Unit(
+        name="node-preflight.service",
+        description="Lifts the taint of nodes that are as expected",
+        documentation="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
+        words=_python("preflight"),
+        user=PREFLIGHT_ACCOUNT,
+        after=("kube-apiserver.service",),
+        credentials=(("kubeconfig", f"{paths.KUBERNETES}/node-preflight.conf"),),
         settings=(_PYTHON_PATH,),
     )
 

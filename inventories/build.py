@@ -20,7 +20,7 @@ from cluster.spec import Cluster
 from network import links
 from roce import host as rdma
 from workers.group_vars import Groups, group_name
-from workers.variables import of_all, of_host, of_pool
+from workers.variables import labels_of_pool, of_all, of_host, of_pool
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,8 @@ def _groups(cluster: Cluster) -> Iterable[tuple[str, list[str], dict[str, Any]]]
     spec = cluster.spec
     placed = sorted((spec.pools[pool].site or "", host.rack, host.name) for pool, host in cluster.host_list())
     for pool, machines in cluster.hosts.items():
-        computed = {**of_pool(spec.pools[pool]), **rdma.of_pool(spec, pool), **storage.of_pool(cluster, pool)}
+        told = of_pool(spec.control_plane.cloud, spec.pools[pool])
+        computed = {**told, **rdma.of_pool(spec, pool), **storage.of_pool(cluster, pool)}
         yield group_name("pool", pool), [host.name for host in machines], computed
     for site, entries in itertools.groupby(placed, key=lambda entry: entry[0]):
         yield group_name("site", site), [name for _, _, name in entries], _site(spec.sites[site])
@@ -129,7 +130,8 @@ def _site(site: Site) -> dict[str, Any]:
 def _own(cluster: Cluster, pool: str, host: Host) -> dict[str, Any]:
     address = str(host.address)
     own = storage.labels(cluster, pool, host)
-    labels = {"kubelet_labels": {**cluster.spec.pools[pool].labels, **own}} if own else {}
+    shared = labels_of_pool(cluster.spec.control_plane.cloud, cluster.spec.pools[pool]) if own else {}
+    labels = {"kubelet_labels": {**shared, **own}} if own else {}
     return {"ansible_host": address, **of_host(address), **labels}
 
 

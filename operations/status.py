@@ -13,15 +13,16 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from cluster import preflight
 from cluster.outputs import ClusterOutputs
 from cluster.spec import Cluster
-from control_plane import csi, dns, manifests
+from control_plane import csi, dns, gpu, manifests
 from etcd.apiserver import ready_checks
 from network.addresses import ROLES
 from operations.access import Access
 from operations.etcd import EtcdClient, EtcdError
 from operations.nodes import in_the_region, least_in_region
-from operations.waiting import is_ready
+from operations.waiting import held_back, is_ready, verdict
 
 ANSWER_S = 5.0
 """How long each part has for an answer."""
@@ -166,10 +167,19 @@ def _nodes(api: client.ApiClient, cluster: Cluster) -> Iterator[Item]:
         state = "Ready" if is_ready(node) else "NotReady"
         version = node.status.node_info.kubelet_version
         known = name in expected or name in in_region
-        yield Item("nodes", name, is_ready(node) and known, f"{state}, {version}, {where}")
+        held, told = held_back(node), _told_by_preflight(node)
+        detail = ", ".join((state, version, where, *([f"no work yet: {held}"] if held else told)))
+        yield Item("nodes", name, is_ready(node) and known and not held, detail)
     if least := least_in_region(cluster):
         found = sum(is_ready(nodes[name]) for name in in_region)
         yield Item("nodes", "workers in the region", found >= least, f"{found} Ready, of {least} at least")
+
+
+def _told_by_preflight(node: client.V1Node) -> list[str]:
+    """What a host that takes work says of itself beside that it is as expected: Xids to keep an eye on."""
+    found = verdict(node)
+    said = found.message if found else ""
+    return [f"preflight: {said}"] if said and not said.startswith(preflight.AS_EXPECTED) else []
 
 
 def _workloads(api: client.ApiClient, namespace: str) -> dict[str, tuple[Any, int | None, int | None]]:
@@ -192,7 +202,8 @@ def _addons(cluster: Cluster, api: client.ApiClient) -> Iterator[Item]:
         thing["metadata"]["name"] for thing in csi.objects(cluster) if thing["kind"] in ("DaemonSet", "Deployment")
     }
     found = _workloads(api, "kube-system") | (_workloads(api, csi.NAMESPACE) if drivers else {})
-    for name in sorted({*ADDONS, *drivers, *found}):
+    of_gpus = {thing["metadata"]["name"] for thing in gpu.objects(cluster)}
+    for name in sorted({*ADDONS, *drivers, *of_gpus, *found}):
         if name not in found:
             yield Item("add-ons", name, False, "missing; an API-server host makes it again when it boots")
             continue

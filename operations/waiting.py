@@ -9,6 +9,7 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from cluster import preflight
 from operations.access import API_TIMEOUT_S
 
 Report = Callable[[str], None]
@@ -45,14 +46,37 @@ def api_missing(api: client.ApiClient) -> str:
 
 
 def nodes_missing(api: client.ApiClient, expected: frozenset[str]) -> str:
-    """Which of the expected nodes are not Ready, "" when all are."""
+    """Which of the expected nodes are not Ready or take no work yet, and why not; "" when all do."""
     try:
         nodes = client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items
     except (ApiException, urllib3.exceptions.HTTPError) as error:
         return f"the API server does not answer ({type(error).__name__})"
-    ready = {node.metadata.name for node in nodes if is_ready(node)}
-    waiting = sorted(expected - ready)
-    return f"not Ready yet: {', '.join(waiting[:5])}{' …' if len(waiting) > 5 else ''}" if waiting else ""
+    ready = {node.metadata.name: held_back(node) for node in nodes if is_ready(node)}
+    missing = {
+        "not Ready yet": sorted(expected - set(ready)),
+        "no work yet": [f"{name} ({ready[name]})" for name in sorted(expected) if ready.get(name)],
+    }
+    return "; ".join(
+        f"{what}: {', '.join(names[:5])}{' …' if len(names) > 5 else ''}" for what, names in missing.items() if names
+    )
+
+
+def held_back(node: client.V1Node) -> str:
+    """Why a node takes no work, where it has the taint of preflight; "" where it has not."""
+    taints = (node.spec.taints if node.spec else None) or ()
+    if all(taint.key != preflight.KEY for taint in taints):
+        return ""
+    found = verdict(node)
+    if found is None:
+        return "its preflight has not said anything yet"
+    if found.status == "True":
+        return "its preflight passed, and the API servers have not lifted its taint yet"
+    return f"its preflight says {found.reason}: {found.message}"
+
+
+def verdict(node: client.V1Node) -> client.V1NodeCondition | None:
+    """What a host last found of itself; None where it has not said anything, or is not asked."""
+    return next((each for each in node.status.conditions or () if each.type == preflight.CONDITION), None)
 
 
 def is_ready(thing: client.V1Node | client.V1Pod) -> bool:

@@ -54,6 +54,7 @@ ON_HOSTS = [
     ROOT / "userdata" / "boot.py",
     *sorted((ROOT / "stacks").glob("*/menagerie_secret.py")),
     *sorted((ROOT / "roles" / "module_utils" / "menagerie_host").glob("*.py")),
+    *sorted((ROOT / "roles" / "preflight" / "files" / "menagerie_preflight").glob("*.py")),
     *sorted((ROOT / "roles").glob("*/files/*.py")),
 ]
 
@@ -166,6 +167,7 @@ def test_tests_are_no_packages() -> None:
         ("flannel", versions.FLANNEL),
         ("coredns", versions.COREDNS),
         ("konnectivity", versions.KONNECTIVITY),
+        ("nvidia-device-plugin", versions.NVIDIA_DEVICE_PLUGIN),
         ("pulumi", versions.PULUMI),
     ],
 )

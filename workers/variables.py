@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cluster import versions
+from cluster import hardware, preflight, versions
 from cluster.artefacts import Artefact, ArtefactSource, catalogue
 from cluster.pools import Pool
-from cluster.spec import Cluster
+from cluster.spec import Cloud, Cluster
+from control_plane.gpu import GPU_LABEL
 from network.render import FORWARDING, MODULES, NEIGHBOURS, NET_CONF, worker_files
 
 Variables = dict[str, Any]
@@ -49,10 +50,27 @@ def of_all(
     }
 
 
-def of_pool(pool: Pool) -> Variables:
+def of_pool(cloud: Cloud, pool: Pool) -> Variables:
     """What the workers of a pool share."""
-    taints = [taint.model_dump(mode="json") for taint in pool.taints]
-    return {"kubelet_labels": dict(sorted(pool.labels.items())), "kubelet_taints": taints}
+    return {
+        "kubelet_labels": dict(sorted(labels_of_pool(cloud, pool).items())),
+        "kubelet_taints": [taint.model_dump(mode="json") for taint in preflight.taints(pool)],
+        **(_of_hardware(cloud, pool) if pool.site else {}),
+    }
+
+
+def labels_of_pool(cloud: Cloud, pool: Pool) -> dict[str, str]:
+    """The labels of all of a pool's nodes; the spec's win, so that it can keep the device plugin away."""
+    return {**({GPU_LABEL: "true"} if hardware.runs_gpus(cloud, pool) else {}), **pool.labels}
+
+
+def _of_hardware(cloud: Cloud, pool: Pool) -> Variables:
+    """Roles gpu and preflight, which run where their first variable is there."""
+    found = hardware.of_pool(cloud, pool)
+    branch = {"gpu_driver_branch": str(pool.driver_branch)} if pool.driver_branch else {}
+    gpu = {"gpu_driver_source": "image", **branch} if found and found.gpus else {}
+    expected = found.model_dump(mode="json", exclude_none=True) if found else {}
+    return gpu | ({"preflight_expected": expected} if preflight.checked(pool) else {})
 
 
 def of_host(address: str) -> Variables:

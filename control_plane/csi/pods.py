@@ -13,6 +13,7 @@ from cluster.spec import Cloud, Cluster
 from cluster.storage import controllers_pool
 from control_plane.csi.drivers import AZURE_FOLDER, LIVENESS, REGISTRAR, Driver, HostPath, Sidecar
 from control_plane.csi.rights import NAMESPACE, account
+from control_plane.images import image
 from control_plane.objects import Object
 
 CLOUD_CONFIG = "azure-cloud"
@@ -21,7 +22,6 @@ _SOCKETS = "/csi"
 _SOCKET = f"{_SOCKETS}/csi.sock"
 _PLUGINS = "/var/lib/kubelet/plugins"
 _GIVE_UP_S = 60
-_MIRRORED = ("registry.k8s.io/", "docker.io/")
 _CLOSED: Object = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -48,13 +48,6 @@ def of_driver(cluster: Cluster, driver: Driver) -> tuple[Object, ...]:
         _deployment(cluster, driver, replicas),
         _daemon_set(cluster, driver),
     )
-
-
-def image(cluster: Cluster, name: str) -> str:
-    """Where hosts get an image. containerd sends what `artefacts.registry` mirrors there; the rest is asked of it by name,
-    so that pods of users still reach those registries themselves."""
-    registry = cluster.spec.artefacts.registry
-    return f"{registry}/{name.partition('/')[2]}" if registry and not name.startswith(_MIRRORED) else name
 
 
 def _labels(driver: Driver, part: str) -> dict[str, str]:

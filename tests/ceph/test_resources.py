@@ -50,7 +50,8 @@ def test_monitors_are_spread_over_racks_and_stay_on_storage_hosts(narwhal: Clust
     (spread,) = spec["placement"]["mon"]["topologySpreadConstraints"]
     assert (spread["topologyKey"], spread["maxSkew"], spread["whenUnsatisfiable"]) == (RACK_LABEL, 1, "DoNotSchedule")
     toleration = {"key": "storage.example.org/only", "operator": "Equal", "value": "", "effect": "NoSchedule"}
-    assert spec["placement"]["all"]["tolerations"] == [toleration]
+    closed = {"key": "menagerie.dev/preflight", "operator": "Equal", "value": "", "effect": "NoSchedule"}
+    assert spec["placement"]["all"]["tolerations"] == [closed, toleration]
     by_host = render.objects(changed(narwhal, failure_domain="host"), {})
     (spread,) = of_kind(by_host, "CephCluster")["rook-ceph"]["spec"]["placement"]["mon"]["topologySpreadConstraints"]
     assert spread["whenUnsatisfiable"] == "ScheduleAnyway"

@@ -30,6 +30,10 @@ def test_the_largest_cluster_with_everything_on_leaves_room(cloud: Cloud) -> Non
     small = cluster(cloud).spec
     made = cluster(
         cloud,
+        pools={
+            **{name: pool.model_dump(mode="json", exclude_defaults=True) for name, pool in small.pools.items()},
+            "gpu": {"site": "onprem-96", "hosts": "hosts.yaml", "hardware": "dgx-h100"},
+        },
         name="a-cluster-with-a-rather-long-name",
         control_plane={
             **small.control_plane.model_dump(mode="json", exclude_none=True),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cluster import preflight
 from cluster.load import load_cluster
 from cluster.spec import Cluster
 from control_plane.manifests import objects
@@ -242,3 +243,31 @@ def test_workers_in_the_region_are_known_by_their_address_and_counted(
     strangers = [in_region("cpu-8", "10.77.200.9"), in_region("stranger", "10.77.0.70")]
     server.answers["/api/v1/nodes"] = {"items": [*listed, in_region("cpu-7", "10.77.128.9"), *strangers]}
     assert wrong(cluster, access) == {"stranger": "Ready, v1, not in the spec"}
+
+
+def test_a_node_that_takes_no_work_is_not_well_and_says_why(
+    lab: Cluster, access: FakeAccess, server: FakeServer
+) -> None:
+    first, second, third = server.answers["/api/v1/nodes"]["items"]
+    first["spec"] = {"taints": [{"key": preflight.KEY, "effect": "NoSchedule"}]}
+    told = {
+        "type": preflight.CONDITION,
+        "status": "False",
+        "reason": "ClockSkewed",
+        "message": "the clock is 9 s ahead",
+    }
+    first["status"]["conditions"].append(told)
+    note = {"type": preflight.CONDITION, "status": "True", "reason": "AsExpected"}
+    second["status"]["conditions"].append({**note, "message": "GPU 0000:5a:00: Xid 63: keep an eye on it"})
+    third["status"]["conditions"].append({**note, "message": "as expected of dgx-h100"})
+    found = {item.name: item for item in read_status(lab, access).items if item.group == "nodes"}
+    details = [found[each["metadata"]["name"]] for each in (first, second, third)]
+    assert [item.ok for item in details] == [False, True, True]
+    assert details[0].detail.endswith("no work yet: its preflight says ClockSkewed: the clock is 9 s ahead")
+    assert details[1].detail.endswith(", preflight: GPU 0000:5a:00: Xid 63: keep an eye on it")
+    assert "preflight" not in details[2].detail
+
+
+def test_where_the_spec_has_gpus_their_daemons_are_expected(build: Callable[..., Cluster], access: FakeAccess) -> None:
+    own = build({"pools": {"workers": {"hardware": "dgx-h100"}}})
+    assert set(wrong(own, access)) == {"nvidia-device-plugin", "dcgm-exporter"}

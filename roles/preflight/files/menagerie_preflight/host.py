@@ -1,0 +1,200 @@
+"""The host itself: the only file here that reads /sys and /proc, and runs other programs."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from . import smi
+from .compare import Disk, Facts, Port
+from .xid import Xid, bus_id, parse
+
+SETTINGS = "/etc/menagerie/preflight.json"
+CLEARED = "/run/menagerie/preflight-cleared"
+"""Xids up to the time of this file are mended. It is gone with the next boot, and so are they."""
+NVIDIA, DISPLAY = "0x10de", "0x03"
+TOOL_S = 60
+DIAGNOSTIC_S = 300
+SECTOR = 512
+"""/sys/block/*/size is in units of 512 bytes, whatever a disk's own sectors are (Documentation/ABI/stable/sysfs-block)."""
+NO_DISKS = ("loop", "ram", "dm-", "md", "zram", "sr", "nbd", "fd", "drbd", "rbd")
+
+
+class Host:
+    """root: where the host's file system is; another one for tests. run: gives (exit code, output) of a command."""
+
+    def __init__(self, root: str = "/") -> None:
+        self.root = root
+
+    def at(self, path: str) -> str:
+        return os.path.join(self.root, path.lstrip("/"))
+
+    def read(self, path: str) -> str:
+        """A file's text; "" where there is none, or where the kernel has nothing to say (EINVAL of a link's speed)."""
+        try:
+            with open(self.at(path)) as handle:
+                return handle.read().strip()
+        except OSError:
+            return ""
+
+    def names(self, pattern: str) -> list[str]:
+        return sorted("/" + os.path.relpath(path, self.root) for path in glob.glob(self.at(pattern)))
+
+    def run(self, words: list[str], timeout_s: float = TOOL_S) -> tuple[int, str]:
+        """Exit code and output. 127: there is no such program; 124: it did not end in time."""
+        try:
+            done = subprocess.run(words, check=False, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s)
+        except FileNotFoundError:
+            return 127, f"{words[0]} is not here"
+        except subprocess.TimeoutExpired:
+            return 124, f"{words[0]} did not answer in {timeout_s:g} s"
+        return done.returncode, (done.stdout or done.stderr).decode(errors="replace")
+
+    def lines(self, words: list[str]) -> Iterator[str]:
+        """Lines of a command's output, as they come: the kernel's log may be long."""
+        try:
+            process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        except FileNotFoundError:
+            return
+        with process:
+            assert process.stdout
+            for line in process.stdout:
+                yield line.decode(errors="replace")
+
+
+def settings(host: Host) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(host.read(SETTINGS) or "{}")
+    return found
+
+
+def facts(host: Host, expected: dict[str, Any], skew_s: float | None, diagnose: bool) -> Facts:
+    """All that is compared. diagnose: whether DCGM may use the GPUs."""
+    gpus = pci_gpus(host)
+    found = Facts(
+        sockets=len(
+            {host.read(path) for path in host.names("/sys/devices/system/cpu/cpu*/topology/physical_package_id")}
+        ),
+        cpus=cpus(host.read("/sys/devices/system/cpu/online")),
+        memory_kib=memory_kib(host.read("/proc/meminfo")),
+        disks=tuple(disks(host)),
+        links=tuple(links(host)),
+        rdma=tuple(rdma(host)),
+        pci_gpus=gpus,
+        skew_s=skew_s,
+    )
+    return _with_gpus(host, found, diagnose) if expected.get("gpus") else found
+
+
+def cpus(online: str) -> int:
+    """/sys/devices/system/cpu/online, such as 0-95,128-223."""
+    ranges = [part.split("-") for part in online.split(",") if part]
+    return sum(int(each[-1]) - int(each[0]) + 1 for each in ranges)
+
+
+def memory_kib(meminfo: str) -> int:
+    return next((int(line.split()[1]) for line in meminfo.splitlines() if line.startswith("MemTotal:")), 0)
+
+
+def disks(host: Host) -> Iterator[Disk]:
+    for path in host.names("/sys/block/*"):
+        name = os.path.basename(path)
+        # A path to a namespace of an NVMe disk with several ways to it (nvme0c0n1) is no disk of its own.
+        if name.startswith(NO_DISKS) or (name.startswith("nvme") and "c" in name[4:]):
+            continue
+        yield Disk(name, int(host.read(f"{path}/size") or 0) * SECTOR, name.startswith("nvme"))
+
+
+def links(host: Host) -> Iterator[Port]:
+    """Ports of cards: neither bridges and tunnels, which have no device, nor virtual functions."""
+    for path in host.names("/sys/class/net/*"):
+        # ARPHRD_ETHER is 1, ARPHRD_INFINIBAND 32 (include/uapi/linux/if_arp.h).
+        card = os.path.lexists(host.at(f"{path}/device")) and not os.path.lexists(host.at(f"{path}/device/physfn"))
+        if card and host.read(f"{path}/type") == "1":
+            speed = int(host.read(f"{path}/speed") or -1)
+            up = host.read(f"{path}/operstate") == "up"
+            yield Port(os.path.basename(path), max(speed, 0) / 1000, up)
+
+
+def rdma(host: Host) -> Iterator[Port]:
+    """rate: "400 Gb/sec (4X NDR)", state: "4: ACTIVE" (Documentation/ABI/stable/sysfs-class-infiniband)."""
+    for path in host.names("/sys/class/infiniband/*/ports/*"):
+        device, port = path.split("/")[-3], path.split("/")[-1]
+        rate = host.read(f"{path}/rate").split(" ")[0]
+        yield Port(f"{device}/{port}", float(rate or 0), host.read(f"{path}/state").endswith("ACTIVE"))
+
+
+def pci_gpus(host: Host) -> tuple[str, ...]:
+    """NVIDIA's display controllers: VGA (0300) and 3D (0302)."""
+    return tuple(
+        bus_id(os.path.basename(path))
+        for path in host.names("/sys/bus/pci/devices/*")
+        if host.read(f"{path}/vendor") == NVIDIA and host.read(f"{path}/class").startswith(DISPLAY)
+    )
+
+
+def _with_gpus(host: Host, found: Facts, diagnose: bool) -> Facts:
+    code, output = host.run(["nvidia-smi", "-q", "-x"])
+    if code:
+        return found._replace(smi_said=f"nvidia-smi: {' '.join(output.split())[:300]}")
+    try:
+        read = smi.parse(output)
+    except ValueError as error:
+        return found._replace(smi_said=str(error))
+    _, status = host.run(["nvidia-smi", "nvlink", "--status"])
+    _, joined = host.run(["nvidia-smi", "topo", "-m"])
+    said = tuple(diagnostic(host)) if diagnose else ()
+    return found._replace(smi=read, nvlinks=smi.nvlinks(status), topology=smi.topology(joined), diagnostic=said)
+
+
+def diagnostic(host: Host) -> Iterator[str]:
+    """DCGM's level 1, the one for readiness; it lasts seconds. A host without DCGM has none."""
+    code, output = host.run(["dcgmi", "diag", "--run", "1", "--json"], DIAGNOSTIC_S)
+    if code in (124, 127):
+        if code == 124:
+            yield output
+        return
+    try:
+        yield from failures(json.loads(output))
+    except ValueError:
+        if code:
+            yield f"dcgmi diag ended with {code}: {' '.join(output.split())[:300]}"
+
+
+def failures(found: Any, under: str = "") -> Iterator[str]:
+    """What failed in the diagnostic's JSON, whose shape changes from version to version: results with a status."""
+    if isinstance(found, dict):
+        name = str(found.get("name") or found.get("test_name") or under)
+        if str(found.get("status", "")).lower() == "fail":
+            told = found.get("warnings") or found.get("info") or ""
+            yield f"{name}: {' '.join(_words(told))}".rstrip(": ")
+            return
+        for value in found.values():
+            yield from failures(value, name)
+    elif isinstance(found, list):
+        for value in found:
+            yield from failures(value, under)
+
+
+def _words(told: Any) -> Iterable[str]:
+    if isinstance(told, dict):
+        return [word for key, value in told.items() if key in ("warning", "message") for word in _words(value)]
+    if isinstance(told, list):
+        return [word for each in told for word in _words(each)]
+    return [str(told)] if told else []
+
+
+def kernel_log(host: Host) -> Iterator[Xid]:
+    """Of this boot, with Unix times. Xids of former boots are the reset's that came with this one."""
+    return parse(host.lines(["journalctl", "--dmesg", "--boot", "--output=short-unix", "--no-pager", "--quiet"]))
+
+
+def cleared(host: Host) -> float:
+    """When the GPUs were last said to be mended; 0 for never."""
+    try:
+        return os.stat(host.at(CLEARED)).st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,92 @@
+"""NVIDIA's device plugin itself, built from its Go module, on a machine without a GPU."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from control_plane import gpu
+
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU"),
+]
+WAITING = "No devices found. Waiting indefinitely."
+
+
+class Plugin:
+    """The program beside a socket that stands for the kubelet's, in a folder of its own."""
+
+    def __init__(self, program: Path, folder: Path, environment: dict[str, str]) -> None:
+        self.folder, self.log = folder, folder.with_suffix(".log")
+        self.socket = self.kubelet()
+        command = [str(program), f"--kubelet-socket={folder}/kubelet.sock"]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+
+    def kubelet(self) -> socket.socket:
+        """A socket where the kubelet takes registrations; a new one means that the kubelet has started again."""
+        (self.folder / "kubelet.sock").unlink(missing_ok=True)
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(self.folder / "kubelet.sock"))
+        listening.listen()
+        listening.setblocking(False)
+        return listening
+
+    def says(self, text: str, times: int = 1, within_s: float = 20) -> bool:
+        deadline = time.monotonic() + within_s
+        while self.log.read_text().count(text) < times and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return self.log.read_text().count(text) >= times
+
+    def stop(self) -> int:
+        self.process.terminate()
+        self.socket.close()
+        return self.process.wait(10)
+
+
+@pytest.fixture
+def start(program: Callable[[str], Path], tmp_path: Path) -> Iterator[Callable[..., Plugin]]:
+    started: list[Plugin] = []
+
+    def run(**environment: str) -> Plugin:
+        folder = tmp_path / "device-plugins"
+        folder.mkdir()
+        started.append(Plugin(program("nvidia-device-plugin"), folder, {"PATH": os.environ["PATH"], **environment}))
+        return started[-1]
+
+    yield run
+    for each in started:
+        if each.process.poll() is None:
+            each.process.kill()
+            each.process.wait()
+
+
+def test_without_a_gpu_it_comes_up_and_offers_the_kubelet_none(start: Callable[..., Plugin]) -> None:
+    plugin = start(FAIL_ON_INIT_ERROR="false", MIG_STRATEGY="mixed")
+    assert plugin.says(WAITING), plugin.log.read_text()
+    with pytest.raises(BlockingIOError):  # nobody has come to register anything
+        plugin.socket.accept()
+    assert [path.name for path in plugin.folder.iterdir()] == ["kubelet.sock"]
+    assert plugin.process.poll() is None
+    plugin.socket.close()
+    plugin.socket = plugin.kubelet()
+    assert plugin.says(WAITING, times=2), plugin.log.read_text()
+    assert plugin.stop() == 0
+
+
+def test_as_the_cluster_starts_it_a_node_without_nvml_is_told_apart_at_once(
+    start: Callable[..., Plugin], build: Callable[..., object]
+) -> None:
+    """A labelled node whose driver is gone has a pod that fails, which `status` shows; it never claims to have no GPU."""
+    (daemon_set, _) = gpu.objects(build({"pools": {"workers": {"hardware": "dgx-h100"}}}))  # type: ignore[arg-type]
+    (container,) = daemon_set["spec"]["template"]["spec"]["containers"]
+    plugin = start(**{each["name"]: each["value"] for each in container["env"]})
+    assert plugin.process.wait(20) == 1
+    assert plugin.says("CDI --device-list-strategy options are only supported on NVML-based systems")

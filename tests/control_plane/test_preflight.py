@@ -1,0 +1,146 @@
+"""node-preflight: which verdict lifts the taint, which puts it back, and what it may do in the API."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cluster.preflight import USER
+from control_plane import preflight
+from control_plane.host.api import ApiError
+from control_plane.host.preflight import Gate, patch, wanted
+
+NOW = 1760000000.0  # 2025-10-09T08:53:20Z
+OTHER = {"key": "openai.org/team", "value": "robotics", "effect": "NoSchedule"}
+OURS = {"key": "menagerie.dev/preflight", "effect": "NoSchedule"}
+
+
+def node(status=None, taints=(), said="2025-10-09T08:50:00Z", made="2025-10-01T00:00:00Z", **more):
+    conditions = [{"type": "Ready", "status": "True"}]
+    if status:
+        verdict = {
+            "type": "PreflightPassed",
+            "status": status,
+            "reason": "R",
+            "message": "m",
+            "lastHeartbeatTime": said,
+        }
+        conditions.append(verdict | more)
+    return {
+        "metadata": {"name": "w-1", "resourceVersion": "7", "creationTimestamp": made},
+        "spec": {"taints": list(taints)} if taints else {},
+        "status": {"conditions": conditions},
+    }
+
+
+def test_a_good_and_fresh_verdict_lifts_the_taint_and_no_other():
+    assert wanted(node("True", [OURS]), NOW) == []
+    assert wanted(node("True", [OTHER, OURS]), NOW) == [OTHER]
+
+
+def test_a_bad_verdict_puts_it_back_and_a_host_at_work_keeps_its_pods():
+    assert wanted(node("False", [OTHER]), NOW) == [OTHER, OURS]
+    assert wanted(node("False"), NOW) == [OURS]
+    assert OURS["effect"] == "NoSchedule"
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        node(None, [OURS]),  # nothing said yet
+        node("False", [OURS]),  # bad, and tainted
+        node("True"),  # good, and free
+        node(None),  # of before there was a preflight
+        node("Unknown", [OURS]),
+        node("Unknown"),
+    ],
+)
+def test_there_is_nothing_to_do(found):
+    assert wanted(found, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("2025-10-09T08:20:00Z", "older than half an hour"),
+        ("2025-10-09T09:00:00Z", "from the future"),
+        ("yesterday", "unreadable"),
+        (None, "missing"),
+    ],
+)
+def test_a_verdict_of_another_time_lifts_nothing(said, why):
+    assert wanted(node("True", [OURS], said=said), NOW) is None, why
+
+
+def test_a_verdict_of_a_node_of_the_same_name_that_was_there_before_lifts_nothing():
+    assert wanted(node("True", [OURS], made="2025-10-09T08:52:00Z"), NOW) is None
+
+
+def test_a_bad_verdict_counts_however_old_it_is():
+    assert wanted(node("False", said="2020-01-01T00:00:00Z"), NOW) == [OURS]
+
+
+def test_a_node_that_changed_since_is_left_alone():
+    assert patch(node("True", [OURS]), []) == [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
+        {"op": "add", "path": "/spec/taints", "value": []},
+    ]
+
+
+class FakeApi:
+    def __init__(self, status=0, nodes=(), events=()):
+        self.calls, self.status, self.nodes, self.events = [], status, nodes, events
+
+    def call(self, method, path, body=None, kind="application/json"):
+        self.calls.append((method, path, kind))
+        if method == "PATCH" and self.status:
+            raise ApiError(self.status, "no")
+        return {"items": list(self.nodes), "metadata": {"resourceVersion": "9"}}
+
+    def watch(self, path, timeout_s):
+        self.calls.append(("WATCH", path, ""))
+        return iter(self.events)
+
+
+def test_what_was_done_is_told_once_with_the_reason(capsys):
+    api = FakeApi()
+    Gate(api).decide(node("True", [OURS]), NOW)
+    Gate(api).decide(node("True"), NOW)
+    assert api.calls == [("PATCH", "/api/v1/nodes/w-1", "application/json-patch+json")]
+    assert capsys.readouterr().out == "w-1: menagerie.dev/preflight lifted: R: m\n"
+    Gate(api).decide(node("False"), NOW)
+    assert capsys.readouterr().out == "w-1: menagerie.dev/preflight set again: R: m\n"
+
+
+@pytest.mark.parametrize("status", [404, 409, 422])
+def test_losing_a_race_is_no_error(status):
+    Gate(FakeApi(status)).decide(node("True", [OURS]), NOW)
+
+
+def test_a_refusal_of_the_api_is_an_error():
+    with pytest.raises(ApiError):
+        Gate(FakeApi(403)).decide(node("True", [OURS]), NOW)
+
+
+def test_all_nodes_are_looked_at_first_and_then_what_changes(monkeypatch):
+    monkeypatch.setattr("control_plane.host.preflight.time.time", lambda: NOW)
+    events = [{"type": "MODIFIED", "object": node("False")}, {"type": "DELETED", "object": node("False")}]
+    end = [{"type": "ERROR", "object": {"code": 410}}, {"type": "MODIFIED", "object": node("False")}]
+    api = FakeApi(nodes=[node("True", [OURS]), node("True")], events=[*events, *end])
+    Gate(api).follow()
+    assert [call[:2] for call in api.calls] == [
+        ("GET", "/api/v1/nodes?resourceVersion=0"),
+        ("PATCH", "/api/v1/nodes/w-1"),
+        ("WATCH", "/api/v1/nodes?resourceVersion=9"),
+        ("PATCH", "/api/v1/nodes/w-1"),
+    ]
+
+
+def test_it_may_see_and_patch_nodes_and_nothing_else():
+    role, binding, policy, bound = preflight.objects()
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "patch", "watch"]}]
+    assert binding["subjects"] == [{"kind": "User", "name": USER, "apiGroup": "rbac.authorization.k8s.io"}]
+    assert policy["spec"]["failurePolicy"] == "Fail"
+    assert bound["spec"] == {"policyName": policy["metadata"]["name"], "validationActions": ["Deny"]}
+    assert "*" not in json.dumps(preflight.objects())
