@@ -10,7 +10,7 @@ from cli.output import console, print_json
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
 from flows import table
-from flows.flow import Flow, Protocol, into, roles
+from flows.flow import Flow, Protocol, into, roles, spans
 from lab import plan
 
 
@@ -37,4 +37,4 @@ def source(cluster: Cluster) -> ArtefactSource:
 def _ports(flow: Flow) -> str:
     if flow.protocol is Protocol.ALL:
         return "everything"
-    return f"{flow.protocol} {', '.join(map(str, flow.ports))}"
+    return f"{flow.protocol} {', '.join(spans(flow.ports))}"

@@ -42,6 +42,36 @@ class Placement(StrEnum):
     """On hardware that fails apart."""
 
 
+class CpuManager(StrEnum):
+    """How the kubelet gives CPUs to pods."""
+
+    NONE = "none"
+    """All pods share all CPUs."""
+    STATIC = "static"
+    """A Guaranteed pod that asks for whole CPUs has them alone."""
+
+
+class TopologyManager(StrEnum):
+    """What the kubelet does about a pod whose CPUs and devices don't fit onto one NUMA node."""
+
+    NONE = "none"
+    BEST_EFFORT = "best-effort"
+    """It tries, and takes the pod in any case."""
+    RESTRICTED = "restricted"
+    """It refuses the pod, unless no choice of nodes would be better."""
+    SINGLE_NUMA_NODE = "single-numa-node"
+    """It refuses the pod."""
+
+
+class Kubelet(Model):
+    """How the kubelets of a pool deal with CPUs and NUMA nodes."""
+
+    cpu_manager: CpuManager | None = Field(default=None, strict=False)
+    """none, or static: whole CPUs belong to one pod alone. Default: static on machines with GPUs or RDMA, else none."""
+    topology_manager: TopologyManager | None = Field(default=None, strict=False)
+    """none, best-effort, restricted or single-numa-node. Default: best-effort with static, else none."""
+
+
 class Pool(Model):
     """Workers of one kind: at a site (`site`, `hosts`) or in the region (`machine`, `min`, `max`)."""
 
@@ -77,6 +107,8 @@ class Pool(Model):
     """compact or spread. Default: where the cloud likes."""
     rdma: bool = False
     """Fast interfaces between the machines: EFA on AWS, InfiniBand on Azure, gVNIC with more queues on Google Cloud."""
+    kubelet: Kubelet = Kubelet()
+    """How kubelets deal with CPUs and NUMA nodes."""
     labels: dict[str, str] = Field(default={})
     """Node labels, for example openai.org/location: onprem-sjc1."""
     taints: tuple[Taint, ...] = Field(default=(), strict=False)

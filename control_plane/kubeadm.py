@@ -122,6 +122,9 @@ def kubelet_configuration(cluster: Cluster, plan: AddressPlan) -> dict[str, Any]
         "seccompDefault": True,
         # The kubelet refuses to start where vm.overcommit_memory and kernel.panic* are not what it needs.
         "protectKernelDefaults": True,
+        # A pull of 17 GB must not hold up every other; the disk unpacks a few at a time.
+        "serializeImagePulls": False,
+        "maxParallelImagePulls": 4,
         "maxPods": network.max_pods,
         "clusterDNS": [str(plan.dns_ip)],
         "clusterDomain": network.domain,

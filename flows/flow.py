@@ -6,6 +6,7 @@ range carries its worker's address, so a pod's way to the API is a flow of its w
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import product
@@ -89,6 +90,19 @@ class Flow:
 
 
 Table = tuple[Flow, ...]
+
+
+def spans(ports: Iterable[int]) -> tuple[str, ...]:
+    """Rising ports for people and for nft: three and more in a row are one range, as in "22", "6800-7568"."""
+    runs: list[list[int]] = []
+    for port in ports:
+        if runs and port == runs[-1][-1] + 1:
+            runs[-1].append(port)
+        else:
+            runs.append([port])
+    return tuple(
+        text for run in runs for text in ([f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(port) for port in run])
+    )
 
 
 def into(table: Table, role: Role) -> Table:

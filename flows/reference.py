@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flows.flow import Protocol, Role, Table, into, roles
+from flows.flow import Protocol, Role, Table, into, roles, spans
 
 _HEAD = """\
 # Flows
@@ -23,6 +23,9 @@ and VXLAN with direct routing, with the default ports.
   each other goes through its tunnels; the rows of who sends what stay the same.
 - Where a load balancer keeps its clients' addresses, a rule for API servers names who may reach the load balancer,
   beside the load balancer and its probes.
+- Without `roce` at a site, its workers open nothing for RDMA to each other; without `ceph`, nothing for storage.
+- Workers at sites have these rows as rules of nftables of their own (role firewall), unless `firewall_enabled` says
+  otherwise; pods on a host may ask of it what workers may.
 - What workloads ask of the world (data sets, package sites) is the operator's choice, and none of these rows.
 """
 
@@ -54,7 +57,7 @@ def reference(table: Table) -> str:
 def _section(table: Table, destination: Role) -> str:
     sources: dict[tuple[str, str, str], list[str]] = {}
     for flow in into(table, destination):
-        ports = "every" if flow.protocol is Protocol.ALL else ", ".join(map(str, flow.ports)) or "none"
+        ports = "every" if flow.protocol is Protocol.ALL else ", ".join(spans(flow.ports)) or "none"
         sources.setdefault((flow.protocol.value, ports, flow.why), []).append(flow.source.value)
     rows = (f"| {', '.join(names)} | {' | '.join(what)} |\n" for what, names in sources.items())
     return f"\n## To: {destination.value}\n\n| from | protocol | port | why |\n|---|---|---|---|\n{''.join(rows)}"

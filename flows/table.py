@@ -22,6 +22,16 @@ NFS_3 = (111, 2046, NFS, 2050, 4045)
 IKE, IKE_NAT, BGP = 500, 4500, 179
 """RFC 7296, also through a NAT, where packets are carried in UDP too; RFC 4271."""
 
+ROCE = 4791
+"""RoCE v2, by IANA's register."""
+RDMA_TESTS = range(18515, 18515 + 64)
+"""Of perftest: its default, and one for each pair that is measured at the same time (`roce.run`)."""
+CEPH_MONITORS, CEPH_DAEMONS = (3300, 6789), range(6800, 7569)
+"""Ceph's "Network Configuration Reference": version 2 and 1 of its protocol, and where all other daemons bind."""
+
+CEPH = "Daemons of Ceph speak to each other, and hosts to them for the volumes of their pods."
+SSH_LOGIN = "Ansible configures workers over SSH."
+
 UPSTREAM = ArtefactSource(mirror=None, sha256={})
 """Programs and images from the sites of those who publish them."""
 
@@ -96,13 +106,24 @@ def _into_workers(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow
     if Role.WORKER_AT_SITE in workers:
         sites = {pool.site for pool in spec.pools.values() if pool.site}
         ssh = sorted({spec.sites[site].ssh.port for site in sites})
-        yield from _tcp([Role.OPERATOR], Role.WORKER_AT_SITE, ssh, "Ansible configures workers over SSH.")
+        yield from _tcp([Role.OPERATOR], Role.WORKER_AT_SITE, ssh, SSH_LOGIN)
     fallback = "The tunnel to a node without an agent ends at another node, whose agent asks that kubelet."
     for worker in workers:
         yield from _tcp(workers, worker, [KUBELET_PORT], fallback)
         if spec.network.flannel.backend is FlannelBackend.VXLAN:
             port = spec.network.flannel.port
             yield from _udp(workers, worker, port, "VXLAN of flannel carries packets of pods between nodes.")
+    yield from _between_machines_of_a_site(spec)
+
+
+def _between_machines_of_a_site(spec: ClusterSpec) -> Iterator[Flow]:
+    site = [Role.WORKER_AT_SITE]
+    if any(each.roce for each in spec.sites.values()):
+        # Cards take these packets from the wire themselves; a firewall on the way must know them.
+        yield from _udp(site, site[0], ROCE, "RDMA over Ethernet, version 2, between the cards of machines.")
+        yield from _tcp(site, site[0], RDMA_TESTS, "menagerie roce test agrees with the other end of each measurement.")
+    if any(each.ceph for each in spec.sites.values()):
+        yield from _tcp(site, site[0], [*CEPH_MONITORS, *CEPH_DAEMONS], CEPH)
 
 
 def _into_pods(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow]:

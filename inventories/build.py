@@ -17,8 +17,10 @@ from cluster.outputs import ClusterOutputs
 from cluster.pools import Host
 from cluster.sites import Site
 from cluster.spec import Cluster
+from flows.hosts import of_sites
 from network import links
 from roce import host as rdma
+from workers import kubelet
 from workers.group_vars import Groups, group_name
 from workers.variables import labels_of_pool, of_all, of_host, of_pool
 
@@ -112,7 +114,7 @@ def _groups(cluster: Cluster) -> Iterable[tuple[str, list[str], dict[str, Any]]]
     spec = cluster.spec
     placed = sorted((spec.pools[pool].site or "", host.rack, host.name) for pool, host in cluster.host_list())
     for pool, machines in cluster.hosts.items():
-        told = of_pool(spec.control_plane.cloud, spec.pools[pool])
+        told = {**of_pool(spec.control_plane.cloud, spec.pools[pool]), **kubelet.of_pool(spec, pool)}
         computed = {**told, **rdma.of_pool(spec, pool), **storage.of_pool(cluster, pool)}
         yield group_name("pool", pool), [host.name for host in machines], computed
     for site, entries in itertools.groupby(placed, key=lambda entry: entry[0]):
@@ -139,7 +141,7 @@ def _shared(cluster: Cluster, outputs: ClusterOutputs) -> dict[str, Any]:
     known = outputs.artefacts
     source = ArtefactSource(known.mirror, known.sha256, known.registry)
     own = {"ansible_python_interpreter": "/usr/bin/python3", "base_names": _names(outputs)}
-    return own | of_all(cluster, source, outputs.endpoint, outputs.ca_pem)
+    return own | of_sites(cluster) | of_all(cluster, source, outputs.endpoint, outputs.ca_pem)
 
 
 def _names(outputs: ClusterOutputs) -> list[str]:

@@ -37,7 +37,7 @@ PACKAGES: dict[str, set[str]] = {
     "policies": {"cluster"},
     "provisioning": {"cluster"},
     "lab": {"cluster", "network", "tools"},
-    "inventories": {"cluster", "network", "etcd", "workers", "roce", "ceph"},
+    "inventories": {"cluster", "network", "etcd", "flows", "workers", "roce", "ceph"},
     "stacks": {"cluster", "network", "etcd", "control_plane", "flows", "userdata", "workers", "lab", "policies"},
     "validation": {"cluster", "policies", "simcloud", "stacks", "tools"},
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flows.flow import Flow, Protocol, Role, Table, into
+from flows.flow import Flow, Protocol, Role, Table, into, spans
 
 
 @dataclass(frozen=True)
@@ -56,4 +56,4 @@ def ports(table: Table) -> str:
 def _named(protocol: Protocol, numbers: set[int]) -> str:
     if protocol is Protocol.ALL:
         return "every port"
-    return " ".join(filter(None, (protocol.value, ", ".join(map(str, sorted(numbers))))))
+    return " ".join(filter(None, (protocol.value, ", ".join(spans(sorted(numbers))))))

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
-from flows.flow import Flow, Protocol, Role, Table
+from flows.flow import Flow, Protocol, Role, Table, spans
 from flows.table import UPSTREAM, flows
 from network import addresses
 from network.vpn import Tunnel, tunnels
@@ -124,7 +124,7 @@ def _flow_rows(table: Table, found: Traffic) -> Iterator[FlowRow]:
         alike.setdefault((flow.destination, flow.protocol, flow.ports, flow.why), []).append(flow)
     for (destination, protocol, ports, why), own in alike.items():
         lines = tuple(dict.fromkeys(line for flow in own if (line := found.line_of(flow))))
-        numbers = ", ".join(map(str, ports))
+        numbers = ", ".join(spans(ports))
         yield FlowRow(", ".join(flow.source for flow in own), destination, protocol, numbers, why, lines)
 
 

@@ -14,6 +14,7 @@ It is what the roles declare, in which a worker at a site differs so:
 
 from __future__ import annotations
 
+import ast
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,6 +28,7 @@ from control_plane.ports import API_PORT
 from network.addresses import AddressPlan
 from workers import metadata
 from workers.group_vars import Groups, group_name
+from workers.kubelet import of_pool as kubelet_of_pool
 from workers.roles import FOLDER, Declaration, declarations
 from workers.variables import Variables, of_all, of_host, of_pool
 
@@ -38,7 +40,7 @@ CA = "/etc/menagerie/kubernetes-ca.crt"
 LIBRARY = "/usr/local/lib/menagerie/menagerie_host"
 PREPARE, JOIN = "worker@prepare.service", "worker@join.service"
 _UNITS = "/etc/systemd/system"
-_PROGRAMS = ("__init__", "facts", "in_region", "joining", "kernel")
+_PROGRAMS = ("__init__", "clock", "cpu_state", "facts", "in_region", "joining", "kernel", "machine")
 _KERNEL = ("/etc/sysctl.d/", "/etc/modules-load.d/")
 
 
@@ -79,6 +81,7 @@ def in_region(
         **of_all(cluster, source, f"{plan.endpoint}:{API_PORT}", "", in_cloud=True),
         **operators.get("all", {}),
         **of_pool(cluster.spec.control_plane.cloud, cluster.spec.pools[pool]),
+        **kubelet_of_pool(cluster.spec, pool),
         **operators.get(group_name("pool", pool), {}),
         **of_host(OWN_ADDRESS),
     }
@@ -117,7 +120,23 @@ def _own_files(cluster: Cluster, plan: AddressPlan, declared: tuple[Declaration,
     unit = Path(__file__).resolve().parent / "files" / "worker@.service"
     yield HostFile(f"{_UNITS}/{unit.name}", unit.read_text())
     for name in _PROGRAMS:
-        yield HostFile(f"{LIBRARY}/{name}.py", (FOLDER / "module_utils" / "menagerie_host" / f"{name}.py").read_text())
+        program = (FOLDER / "module_utils" / "menagerie_host" / f"{name}.py").read_text()
+        yield HostFile(f"{LIBRARY}/{name}.py", _without_words(program))
+
+
+def _without_words(program: str) -> str:
+    """A program without comments and docstrings: they are half of it, and a store's values are small."""
+    tree = ast.parse(program)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not _is_text(each)] or [ast.Pass()]  # type: ignore[attr-defined]
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    found = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(found, ast.Constant) and isinstance(found.value, str)
 
 
 def _settings(cluster: Cluster, plan: AddressPlan, declared: tuple[Declaration, ...]) -> dict[str, Any]:
@@ -130,7 +149,8 @@ def _settings(cluster: Cluster, plan: AddressPlan, declared: tuple[Declaration, 
         "environment": ENVIRONMENT,
         "placeholders": {"name": OWN_NAME, "address": OWN_ADDRESS},
         "kernel": list(_kernel(declared)),
-        "join": {name: join[name] for name in ("config", "endpoint", "patches")} | {"ca": CA, "token": JOIN_TOKEN},
+        "join": {name: join[name] for name in ("config", "endpoint", "patches", "machine")}
+        | {"ca": CA, "token": JOIN_TOKEN},
         "followers": followers,
     }
 

@@ -47,6 +47,7 @@ def of_all(
         "kubelet_ca_pem": ca_pem,
         "kubelet_endpoint": endpoint,
         "kubelet_follower": "flanneld.service",
+        "kubelet_max_pods": cluster.spec.network.max_pods,
     }
 
 

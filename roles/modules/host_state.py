@@ -53,6 +53,11 @@ options:
         description: The text is a marked block at the head of the file; the rest is left as it is.
         type: bool
         default: false
+      validate:
+        description: A command that must succeed before the file is there; C(%s) in it is a copy. Not run in check mode.
+        type: list
+        elements: str
+        default: []
   absent:
     description: Paths of files to remove.
     type: list
@@ -135,6 +140,7 @@ FILE = {
     "mode": {"type": "str", "default": "0644"},
     "owner": {"type": "str", "default": "root:root"},
     "block": {"type": "bool", "default": False},
+    "validate": {"type": "list", "elements": "str", "default": []},
 }
 ARGUMENTS = {
     "host_name": {"type": "str"},

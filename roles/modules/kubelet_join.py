@@ -10,6 +10,9 @@ description:
   - Leaves a node of this cluster alone, and refuses a node of another one.
   - The file with the token lives under C(/run), in memory, for as long as C(kubeadm join) runs.
   - Renders the kubelet's configuration again when a patch is newer than it.
+  - Computes what the system keeps of the machine, and patches the kubelet's configuration with it.
+  - Refuses, with both clocks, a host whose clock is more than a minute from the API's when it would join.
+  - Refuses to change how CPUs are given to pods while the node has pods that a drain would move.
   - Keeps the modes of kubelet files that CIS 4.1.5 to 4.1.10 asks for.
 options:
   config: {description: JoinConfiguration without its discovery., type: dict, required: true}
@@ -18,6 +21,22 @@ options:
   endpoint: {description: "host:port of the API servers.", type: str, required: true}
   kubeadm: {description: Path of kubeadm., type: path, default: /usr/local/bin/kubeadm}
   patches: {description: Folder of kubeadm patches., type: path, required: true}
+  machine:
+    description:
+      - What the kubelet's share of the machine is computed from; nothing is computed without.
+      - C(reserve) whether CPU and memory are kept for the system, of which C(system_cpu) (thousandths) and
+        C(system_memory_mib) are for what is neither kubelet nor containerd.
+      - C(max_pods), C(largest_image_gb), and the policies C(cpu_manager) and C(topology_manager).
+    type: dict
+    default: {}
+    suboptions:
+      reserve: {description: See above., type: bool, required: true}
+      system_cpu: {description: See above., type: int, required: true}
+      system_memory_mib: {description: See above., type: int, required: true}
+      max_pods: {description: See above., type: int, required: true}
+      largest_image_gb: {description: See above., type: int, required: true}
+      cpu_manager: {description: See above., type: str, required: true}
+      topology_manager: {description: See above., type: str, required: true}
   replace: {description: Reset a node of another cluster and join this one., type: bool, default: false}
   units:
     description: Units to bring up to date once the host is a node, the kubelet's among them. See M(host_state).
@@ -49,9 +68,19 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.menagerie_host import Refused, joining, units
 
+MACHINE = {
+    "reserve": {"type": "bool", "required": True},
+    "system_cpu": {"type": "int", "required": True},
+    "system_memory_mib": {"type": "int", "required": True},
+    "max_pods": {"type": "int", "required": True},
+    "largest_image_gb": {"type": "int", "required": True},
+    "cpu_manager": {"type": "str", "required": True},
+    "topology_manager": {"type": "str", "required": True},
+}
+
 
 def wanted(params: dict[str, Any]) -> joining.Wanted:
-    words = {name: params[name] for name in ("config", "ca_pem", "endpoint", "kubeadm", "patches")}
+    words = {name: params[name] for name in ("config", "ca_pem", "endpoint", "kubeadm", "patches", "machine")}
     return joining.Wanted(**words, token=lambda: str(params["token"]))
 
 
@@ -75,6 +104,7 @@ def main() -> None:
             "endpoint": {"type": "str", "required": True},
             "kubeadm": {"type": "path", "default": "/usr/local/bin/kubeadm"},
             "patches": {"type": "path", "required": True},
+            "machine": {"type": "dict", "default": {}, "options": MACHINE},
             "replace": {"type": "bool", "default": False},
             "units": {"type": "list", "elements": "dict", "default": [], "options": units.OPTIONS},
         },

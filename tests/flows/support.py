@@ -14,6 +14,8 @@ VPN = {
     "inside": "169.254.21.0/29",
     "routers": {"a": {"address": "203.0.113.10", "psk": {"secret": "psk"}}},
 }
+ROCE = {"rails": {"workers": {"rail-0": {"interface": "ens1"}}}}
+CEPH = {"hosts": ["workers"], "disks": {"nvme": {"by_id": "nvme-SAMSUNG_MZQL2*", "count": 2, "min_size": "1TiB"}}}
 PUBLIC = {"name": "api.lab.example.org", "operators": ["198.51.100.0/24"]}
 WORKERS = (Role.WORKER_IN_REGION, Role.WORKER_AT_SITE)
 

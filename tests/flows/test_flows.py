@@ -13,13 +13,13 @@ from control_plane.ports import API_PORT
 from flows.flow import CLOUD_SIDE, OWN, Protocol, Role, closed, into, out_of, roles
 from flows.reference import reference
 from flows.table import flows
-from tests.flows.support import ETCDS, PUBLIC, REGION, SHAPES, VPN, WORKERS, between, ports_into
+from tests.flows.support import CEPH, ETCDS, PUBLIC, REGION, ROCE, SHAPES, VPN, WORKERS, between, ports_into
 
 ROOT = Path(__file__).parents[2]
 EVERYONE = {
     "control_plane": {"cloud": "aws", "public": PUBLIC},
     "pools": REGION,
-    "sites": {"onprem": {"vpn": VPN}},
+    "sites": {"onprem": {"vpn": VPN, "roce": ROCE, "ceph": CEPH}},
     "storage": {"file": True},
 }
 

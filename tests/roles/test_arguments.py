@@ -94,6 +94,9 @@ def test_site_yml_is_short_and_runs_every_role():
     (play,) = yaml.safe_load(text)
     assert [entry["role"] for entry in play["roles"]] == [
         "base",
+        "time",
+        "firewall",
+        "hardening",
         "neighbours",
         "links",
         "roce",

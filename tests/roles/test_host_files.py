@@ -11,7 +11,7 @@ def entry(path, own, text="new\n", mode="0640"):
 
 def test_a_file_is_replaced_in_one_step_with_its_mode(host, tmp_path, own):
     path = tmp_path / "deep" / "file"
-    ((name, before, after),) = host("files").changes([entry(path, own)], [])
+    ((name, before, after, _),) = host("files").changes([entry(path, own)], [])
     assert (name, before) == (str(path), host("files").ABSENT)
     host("files").place(name, after)
     assert path.read_text() == "new\n"
@@ -36,7 +36,7 @@ def test_a_link_is_replaced_and_what_it_points_to_is_kept(host, tmp_path, own):
     victim, link = tmp_path / "victim", tmp_path / "link"
     victim.write_text("keep")
     link.symlink_to(victim)
-    ((name, _, after),) = host("files").changes([entry(link, own)], [])
+    ((name, _, after, _),) = host("files").changes([entry(link, own)], [])
     host("files").place(name, after)
     assert (victim.read_text(), link.read_text(), link.is_symlink()) == ("keep", "new\n", False)
 

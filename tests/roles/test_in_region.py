@@ -31,6 +31,7 @@ SETTINGS = {
         },
         "endpoint": "api.horus.internal:6443",
         "patches": "/etc/kubernetes/patches",
+        "machine": {},
         "token": "join-token",
     },
 }

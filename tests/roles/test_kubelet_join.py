@@ -48,6 +48,8 @@ def host(host, tmp_path, monkeypatch):
         monkeypatch.setattr(join, name, str(tmp_path / name))
     monkeypatch.setattr(join, "RUN", str(tmp_path))
     monkeypatch.setattr(join, "MODES", {str(tmp_path / "KUBELET_CONFIG"): 0o600})
+    monkeypatch.setattr(join.clock, "refuse_skew", lambda endpoint: None)
+    monkeypatch.setattr(join.cpu_state, "PATH", str(tmp_path / "cpu_manager_state"))
     return join
 
 
@@ -81,11 +83,11 @@ def now():
 def converged(host, tmp_path, monkeypatch):
     """converged(...): brings the host to what it shall be; the commands that were run, and the actions named."""
 
-    def done(check=False, token=lambda: TOKEN, **other):
+    def done(check=False, token=lambda: TOKEN, machine=None, **other):
         commands = Commands(**other)
         monkeypatch.setattr(host, "execute", commands)
         config = {"kind": "JoinConfiguration"}
-        wanted = host.Wanted(config, CA, ENDPOINT, "kubeadm", str(tmp_path / "patches"), token)
+        wanted = host.Wanted(config, CA, ENDPOINT, "kubeadm", str(tmp_path / "patches"), token, machine or {})
         return commands, host.converge(wanted, host.membership(CA, ENDPOINT, now()), check)
 
     return done
@@ -223,6 +225,88 @@ def test_a_host_whose_token_can_t_be_had_is_left_as_it_was(node, tmp_path, conve
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_host_with_a_wrong_clock_doesn_t_join_and_a_node_isn_t_asked(host, node, converged, monkeypatch):
+    def refuse(endpoint):
+        raise host.Refused(f"the clock of {endpoint}")
+
+    monkeypatch.setattr(host.clock, "refuse_skew", refuse)
+    with pytest.raises(host.Refused, match="the clock of 10"):
+        converged()
+    node()
+    assert converged()[1] == []
+
+
+MACHINE = {
+    "reserve": True,
+    "system_cpu": 200,
+    "system_memory_mib": 1024,
+    "max_pods": 110,
+    "largest_image_gb": 0,
+    "cpu_manager": "none",
+    "topology_manager": "none",
+}
+STATIC = {**MACHINE, "cpu_manager": "static", "topology_manager": "best-effort"}
+
+
+@pytest.fixture
+def small(host, monkeypatch):
+    """A machine with two cores."""
+    monkeypatch.setattr(host.machine, "look", lambda: host.machine.Machine({0: [[0], [1]]}, 24 * 2**30, 2**40))
+    monkeypatch.setattr(host.machine, "online", lambda: [0, 1])
+
+
+def placed(tmp_path):
+    return json.loads((tmp_path / "patches" / "kubeletconfiguration+merge.json").read_text())
+
+
+def test_the_share_of_the_machine_is_there_before_the_join_and_renders_a_node_s_configuration_once(
+    node, small, tmp_path, converged
+):
+    fake, actions = converged(machine=MACHINE)
+    assert actions == ["the kubelet's share of the machine", "join"]
+    assert placed(tmp_path)["kubeReserved"] == {"cpu": "70m", "memory": "1465Mi"}
+    node()
+    assert converged(machine=MACHINE)[1] == []
+    again = {**MACHINE, "system_cpu": 300}
+    assert converged(check=True, machine=again)[1] == ["the kubelet's share of the machine", "render configuration"]
+    assert placed(tmp_path)["systemReserved"]["cpu"] == "200m"
+    fake, actions = converged(machine=again)
+    assert fake.commands == [["kubeadm", "upgrade"]]
+    assert placed(tmp_path)["systemReserved"]["cpu"] == "300m"
+
+
+def test_other_ways_of_giving_cpus_wait_for_a_drained_node(host, node, small, tmp_path, converged, monkeypatch):
+    node()
+    state = tmp_path / "cpu_manager_state"
+    state.write_text('{"policyName": "none", "defaultCpuSet": "", "checksum": 1}')
+    asked = []
+    pods = ["a/1", "a/2", "b/3", "b/4"]
+    monkeypatch.setattr(host.cpu_state, "pods", lambda *words: asked.append(words[0]) or pods)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(host.Refused, match=r"changes from none to static; .*a/1, a/2, b/3 and 1 more.*kubectl drain"):
+        converged(machine=STATIC)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    pods.clear()
+    fake, actions = converged(machine=STATIC)
+    assert actions[-2:] == ["render configuration", "forget who has which CPUs"]
+    assert fake.commands == [["kubeadm", "upgrade"], ["systemctl", "stop"]]
+    assert not state.exists()
+    assert asked == [ENDPOINT, ENDPOINT]
+
+
+def test_what_an_operator_patches_decides_whether_cpus_are_given_otherwise(node, small, tmp_path, converged):
+    node()
+    (tmp_path / "cpu_manager_state").write_text('{"policyName": "none"}')
+    (tmp_path / "patches").mkdir()
+    (tmp_path / "patches" / "kubeletconfiguration0+merge.json").write_text('{"cpuManagerPolicy": "none"}')
+    assert converged(machine=STATIC)[1] == ["the kubelet's share of the machine", "render configuration"]
+
+
+def test_a_host_that_is_no_node_forgets_without_being_asked(small, tmp_path, converged):
+    (tmp_path / "cpu_manager_state").write_text('{"policyName": "none"}')
+    assert converged(machine=STATIC)[1][-2:] == ["forget who has which CPUs", "join"]
+
+
 @pytest.mark.parametrize(
     ("state", "changes", "told"),
     [
@@ -233,7 +317,7 @@ def test_a_host_whose_token_can_t_be_had_is_left_as_it_was(node, tmp_path, conve
 )
 def test_the_module_refuses_what_a_human_must_decide_or_bring(module, host, state, changes, told):
     params = {"config": {}, "ca_pem": CA, "endpoint": ENDPOINT, "kubeadm": "kubeadm", "patches": "/nowhere"}
-    params |= {"token": TOKEN, "replace": False, "units": [], **changes}
+    params |= {"token": TOKEN, "replace": False, "units": [], "machine": {}, **changes}
     with pytest.raises(host.Refused, match=told):
         module("kubelet_join").converge(params, host.Membership(state, "its CA isn't this cluster's"), False)
 
@@ -245,7 +329,7 @@ def test_the_module_joins_with_its_token_and_then_sees_to_its_units(module, host
     current = join.units.Current(["start kubelet.service"], [])
     monkeypatch.setattr(join.units, "converge", lambda units, check: seen.append((units, check)) or current)
     params = {"config": {}, "ca_pem": CA, "endpoint": ENDPOINT, "kubeadm": "kubeadm", "patches": "/nowhere"}
-    params |= {"token": TOKEN, "replace": False, "units": [{"unit": "kubelet.service"}]}
+    params |= {"token": TOKEN, "replace": False, "units": [{"unit": "kubelet.service"}], "machine": {}}
     assert join.converge(params, host.Membership("absent"), False) == ["join", "start kubelet.service"]
     assert joined == [(ENDPOINT, TOKEN)]
     assert seen == [([{"unit": "kubelet.service"}], False)]

@@ -40,6 +40,11 @@ EVERY_OTHER = {
     "containerd_oom_score_adjust": 0,
     "containerd_registry_scheme": "http",
     "containerd_extra_config": "version = 4\n\n[a]\n  b = true\n",
+    "containerd_registry_mirrors": {"docker.io": ["a:1", "b:2"], "_default": "c:3"},
+    "containerd_registry_ca": "-----BEGIN",
+    "containerd_max_unpacks": 4,
+    "kubelet_cpu_manager": "static",
+    "kubelet_reserve": False,
     "kubelet_config_patch": {"failSwapOn": False, "cgroupDriver": "cgroupfs", "systemReserved": {"cpu": "1"}},
     "kubelet_extra_args": {"v": "2", "node-ip": "::"},
     "kubelet_ignore_preflight": ["Swap"],
@@ -70,11 +75,12 @@ def given(hybrid, outputs, source) -> dict[str, dict[str, object]]:
     data = build(hybrid, outputs, "abcdef.0123456789abcdef").data["all"]
     pool = data["children"]["pool_workers"]
     (first, *_) = pool["hosts"]
-    site = {**data["vars"], **pool["vars"], **data["hosts"][first]}
+    not_in_region = {"time_enabled": False, "firewall_enabled": False, "hardening_enabled": False}
+    site = {**not_in_region, **data["vars"], **pool["vars"], **data["hosts"][first]}
     # Hosts of sites alone find out whether they are as expected.
     del site["preflight_expected"]
     own = {name: OWN_NAME for name in ("base_name", "flannel_node_name", "kubelet_node_name")}
-    region = {**in_region(hybrid, "cpu", plan(hybrid), source), **own}
+    region = {**not_in_region, **in_region(hybrid, "cpu", plan(hybrid), source), **own}
     del region["inventory_hostname"]
     return {"site": site, "other": {**site, **EVERY_OTHER}, "region": region}
 
@@ -113,8 +119,8 @@ def test_every_task_of_the_roles_is_evaluated_as_ansible_does(given, noted, host
 
 def test_the_roles_come_in_the_order_of_the_playbook():
     (play,) = yaml.safe_load((ROOT / "site.yml").read_text())
-    # Hardware of a site's own machines; a worker in the region has that of its cloud.
-    at_sites_only = {"gpu", "links", "preflight", "roce", "storage_host"}
+    # Clocks, rules and hardware of a site's own machines; a worker in the region has those of its cloud.
+    at_sites_only = {"firewall", "gpu", "hardening", "links", "preflight", "roce", "storage_host", "time"}
     assert tuple(role["role"] for role in play["roles"] if role["role"] not in at_sites_only) == ORDER
     assert {path.parent.parent.name for path in ROOT.glob("roles/*/tasks/main.yml")} == {*ORDER, *at_sites_only}
 
@@ -132,6 +138,8 @@ def test_variables_of_the_region_differ_from_a_site_s_in_what_is_the_host_s_own_
     differing = {name for name in {*site, *region} if site.get(name) != region.get(name)}
     own = {"base_name", "flannel_node_name", "kubelet_node_name", "base_address", "flannel_address", "kubelet_node_ip"}
     ansible = {name for name in site if name.startswith("ansible_")} | {"kubelet_token", "base_names"}
+    # Security groups of the cloud are made from the same table.
+    ansible |= {name for name in site if name.startswith("firewall_")}
     pool = {"kubelet_labels", "kubelet_taints"}
     network = {"neighbours_files", "flannel_files"}
     # The CA comes from the store, where Ansible sends it along.

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
-from . import Refused
+from . import Refused, run
 
 BEGIN, END = "# BEGIN menagerie", "# END menagerie"
 
@@ -34,6 +34,8 @@ class Change(NamedTuple):
     path: str
     before: FileState
     after: FileState
+    validate: tuple[str, ...] = ()
+    """A command that must succeed before the file is there; %s in it is a copy."""
 
 
 def read(path: str) -> FileState:
@@ -73,23 +75,29 @@ def changes(files: list[dict[str, Any]], absent: list[str]) -> list[Change]:
         text = entry["text"]
         if entry["block"]:
             text = with_block((before.content or b"").decode(errors="surrogateescape"), text)
-        found.append(Change(entry["path"], before, wanted(text, entry["mode"], entry["owner"])))
+        after = wanted(text, entry["mode"], entry["owner"])
+        found.append(Change(entry["path"], before, after, tuple(entry.get("validate", ()))))
     found += [Change(path, read(path), ABSENT) for path in absent]
     return [change for change in found if change.before != change.after]
 
 
 def apply(pending: list[Change]) -> None:
-    for path, _, after in pending:
+    for path, _, after, validate in pending:
         try:
             if after is ABSENT:
                 os.unlink(path)
             else:
-                place(path, after)
+                place(path, after, validate)
         except OSError as error:
             raise Refused(f"{path} can't be written: {error.strerror}") from None
 
 
-def place(path: str, state: FileState) -> None:
+def place(path: str, state: FileState, validate: tuple[str, ...] = ()) -> None:
+    if validate:
+        with tempfile.NamedTemporaryFile(prefix="menagerie-") as copy:
+            copy.write(state.content or b"")
+            copy.flush()
+            run([word.replace("%s", copy.name) for word in validate], f"{path} is left as it is")
     with replacing(path, state.mode) as stream:
         stream.write(state.content or b"")
         os.fchown(stream.fileno(), state.uid, state.gid)

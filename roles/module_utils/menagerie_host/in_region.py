@@ -118,6 +118,7 @@ def join(settings: dict[str, Any]) -> None:
             endpoint=told["endpoint"],
             kubeadm=KUBEADM,
             patches=told["patches"],
+            machine=told["machine"],
             token=lambda: fetched_token(told["token"], told["endpoint"], ca_pem),
         )
         actions = joining.converge(wanted, found, False)

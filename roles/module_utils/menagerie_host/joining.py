@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from . import Refused
+from . import Refused, clock, cpu_state, machine
 
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 BOOTSTRAP_CONF = "/etc/kubernetes/bootstrap-kubelet.conf"
@@ -108,6 +108,8 @@ class Wanted(NamedTuple):
     patches: str
     token: Callable[[], str]
     """Gives a bootstrap token; asked for by a host that joins, once for each attempt."""
+    machine: dict[str, Any]
+    """What `machine.configuration` computes the kubelet's share from; empty to compute none."""
 
 
 def execute(command: list[str]) -> tuple[int, str]:
@@ -184,21 +186,64 @@ def render_configuration(wanted: Wanted) -> None:
     run([wanted.kubeadm, *phase, "--kubeconfig", KUBELET_CONF])
 
 
+def differing_patch(wanted: Wanted) -> str:
+    """The text of the machine's own patch, where it isn't what lies there."""
+    text = machine.patch(wanted.machine)
+    path = os.path.join(wanted.patches, machine.PATCH)
+    if not text or not os.path.exists(path):
+        return text
+    with open(path) as handle:
+        return "" if handle.read() == text else text
+
+
+def place_patch(wanted: Wanted, text: str) -> None:
+    os.makedirs(wanted.patches, mode=0o755, exist_ok=True)
+    handle, partial = tempfile.mkstemp(dir=wanted.patches)
+    with os.fdopen(handle, "w") as stream:
+        stream.write(text)
+    os.replace(partial, os.path.join(wanted.patches, machine.PATCH))
+
+
+def forget_cpus() -> None:
+    execute(["systemctl", "stop", "kubelet.service"])
+    remove(cpu_state.PATH)
+
+
+def cpus(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], None]]]:
+    """What the CPU manager's file asks for. A host that is no node has no pods that count."""
+    configuration = cpu_state.wanted(wanted.patches, machine.patch(wanted.machine))
+    reason = cpu_state.conflict(configuration, machine.online())
+    if not reason:
+        return []
+    if found.state == "joined":
+        node = os.uname().nodename.lower()
+        pods = cpu_state.pods(wanted.endpoint, wanted.ca_pem, CLIENT_CERTIFICATE, node)
+        cpu_state.refuse_unless_drained(reason, node, pods)
+    return [("forget who has which CPUs", forget_cpus)]
+
+
 def steps(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], None]]]:
     """(name, action) of what the host needs, in order."""
     needed: list[tuple[str, Callable[[], None]]] = []
+    if found.state != "joined":
+        clock.refuse_skew(wanted.endpoint)
+    forgetting = cpus(wanted, found)
+    text = differing_patch(wanted)
+    if text:
+        needed.append(("the kubelet's share of the machine", lambda: place_patch(wanted, text)))
     if found.state == "foreign":
         reset = [wanted.kubeadm, "reset", "--force", "--cleanup-tmp-dir"]
         needed.append(("reset", lambda: run(reset)))
     if found.state != "joined":
-        return [*needed, ("join", lambda: join(wanted))]
-    if patches_are_newer(wanted.patches):
+        return [*needed, *forgetting, ("join", lambda: join(wanted))]
+    if text or patches_are_newer(wanted.patches):
         needed.append(("render configuration", lambda: render_configuration(wanted)))
     if os.path.exists(BOOTSTRAP_CONF):
         needed.append(("remove bootstrap token", lambda: remove(BOOTSTRAP_CONF)))
     if modes := wrong_modes():
         needed.append(("modes of " + ", ".join(modes), lambda: None))
-    return needed
+    # Last: without the API's answer to the steps before, the kubelet goes on as it was.
+    return needed + forgetting
 
 
 def converge(wanted: Wanted, found: Membership, check: bool) -> list[str]:

@@ -1,0 +1,166 @@
+"""What of a machine is kept from pods, and how its processors and images are dealt with: computed where the machine is.
+
+The result is a kubeadm patch of the kubelet's configuration, so what an operator patches wins: kubeadm takes a target's
+patches in the order of their names.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from . import Refused
+
+PATCH = "kubeletconfiguration+merge.json"
+"""Before the operator's ``kubeletconfiguration0+merge.json``: "+" sorts before "0"."""
+SYS = "/sys/devices/system"
+MEMINFO = "/proc/meminfo"
+IMAGES = "/var/lib/containerd"
+MIB, GIB = 2**20, 2**30
+MOST_RESERVED = 0.25
+"""Share of the memory that is never exceeded: on a small machine pods come before daemons that it hardly runs."""
+MOST_NUMA_NODES = 8
+"""The kubelet's topology manager doesn't start on more, unless it is told to ("Control Topology Management Policies")."""
+
+
+class Machine(NamedTuple):
+    """nodes: NUMA node -> its cores, each the logical CPUs that share it. memory, images: bytes, the second of a file system."""
+
+    nodes: dict[int, list[list[int]]]
+    memory: int
+    images: int
+
+    @property
+    def cpus(self) -> int:
+        return sum(len(core) for cores in self.nodes.values() for core in cores)
+
+
+def numbers(text: str) -> list[int]:
+    """The kernel's lists: "0-2,8" -> 0, 1, 2, 8."""
+    found: list[int] = []
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+def _read(*parts: str) -> str:
+    try:
+        with open(os.path.join(SYS, *parts)) as handle:
+            return handle.read()
+    except OSError:
+        return ""
+
+
+def online() -> list[int]:
+    """The logical CPUs that are on."""
+    return numbers(_read("cpu", "online")) or list(range(os.cpu_count() or 1))
+
+
+def look() -> Machine:
+    """This machine. One without NUMA, or with a sysfs that hides it, is one node."""
+    cpus = online()
+    listed = sorted(int(each[4:]) for each in _entries("node") if re.fullmatch(r"node\d+", each))
+    nodes = {node: [cpu for cpu in numbers(_read("node", f"node{node}", "cpulist")) if cpu in cpus] for node in listed}
+    if sorted(cpu for own in nodes.values() for cpu in own) != sorted(cpus):
+        nodes = {0: cpus}
+    with open(MEMINFO) as handle:
+        memory = int(re.search(r"MemTotal: +(\d+) kB", handle.read())[1]) * 1024  # type: ignore[index]
+    return Machine({node: _cores(own) for node, own in nodes.items()}, memory, _size(IMAGES))
+
+
+def _entries(folder: str) -> list[str]:
+    path = os.path.join(SYS, folder)
+    return os.listdir(path) if os.path.isdir(path) else []
+
+
+def _cores(cpus: Iterable[int]) -> list[list[int]]:
+    cores: dict[tuple[int, ...], list[int]] = {}
+    for cpu in cpus:
+        shared = tuple(numbers(_read("cpu", f"cpu{cpu}", "topology", "thread_siblings_list"))) or (cpu,)
+        cores.setdefault(shared, []).append(cpu)
+    return sorted(cores.values())
+
+
+def _size(path: str) -> int:
+    """Of the file system that a path is on, or will be."""
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    status = os.statvfs(path)
+    return status.f_blocks * status.f_frsize
+
+
+def kubelets_cpu(cpus: int) -> int:
+    """Thousandths of a CPU for the kubelet and containerd: 6 % of the first, 1 % of the second, 0.5 % of the next two,
+    0.25 % of the others (Google's "Plan GKE Standard node sizes"; Amazon's EKS reserves the same)."""
+    shares = [60, 10, 5, 5]
+    return math.ceil(sum(shares[:cpus]) + 2.5 * max(0, cpus - len(shares)))
+
+
+def kubelets_memory(max_pods: int) -> int:
+    """Bytes for the kubelet, containerd and a shim a pod: 255 MiB, and 11 MiB a pod (Amazon's EKS nodes)."""
+    return (255 + 11 * max_pods) * MIB
+
+
+def reserved(machine: Machine, wanted: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """kubeReserved and systemReserved. wanted: see M(kubelet_join)."""
+    # The kernel keeps a little more or less from boot to boot, and the kubelet should not restart for that.
+    memory = max(machine.memory // GIB * GIB, GIB)
+    kube = kubelets_memory(wanted["max_pods"])
+    system = max(wanted["system_memory_mib"] * MIB, memory // 100)
+    shrunk = min(1.0, memory * MOST_RESERVED / (kube + system))
+    return {
+        "kubeReserved": {"cpu": f"{kubelets_cpu(machine.cpus)}m", "memory": f"{int(kube * shrunk) // MIB}Mi"},
+        "systemReserved": {"cpu": f"{wanted['system_cpu']}m", "memory": f"{int(system * shrunk) // MIB}Mi"},
+    }
+
+
+def systems_cpus(machine: Machine, needed: int) -> list[int]:
+    """At least `needed` logical CPUs as whole cores, spread over the NUMA nodes: a thread of a core that a pod has for
+    itself would disturb it, and each node's interrupts want a CPU there."""
+    nodes = [list(cores) for cores in machine.nodes.values() if cores]
+    if sum(map(len, nodes)) < 2 * len(nodes):
+        raise Refused("cpu_manager static: this machine has no core to spare for pods, once the system has its own")
+    found: list[int] = []
+    while len(found) < needed or any(len(cores) == len(own) for cores, own in zip(nodes, machine.nodes.values())):
+        for cores in nodes:
+            found += cores.pop(0) if len(cores) > 1 else []
+        if all(len(cores) == 1 for cores in nodes):
+            break
+    return sorted(found)
+
+
+def image_thresholds(size: int, largest: int) -> dict[str, int]:
+    """Per cent of the images' file system at which unused images go, and down to which: two of the largest must fit in
+    between, for what is downloaded stays beside what is unpacked until the end of a pull.
+
+    The kubelet's own 85 % is where it evicts pods, too (imagefs.available < 15 %): by then it is too late.
+    """
+    if not largest:
+        return {}
+    high = max(50, min(80, 100 - math.ceil(100 * 2 * largest / size)))
+    return {"imageGCHighThresholdPercent": high, "imageGCLowThresholdPercent": high - 10}
+
+
+def configuration(machine: Machine, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Fields of the KubeletConfiguration."""
+    found: dict[str, Any] = image_thresholds(machine.images, wanted["largest_image_gb"] * 10**9)
+    if wanted["reserve"]:
+        found |= reserved(machine, wanted)
+    found["cpuManagerPolicy"] = wanted["cpu_manager"]
+    if wanted["cpu_manager"] == "static":
+        needed = math.ceil((kubelets_cpu(machine.cpus) + wanted["system_cpu"]) / 1000)
+        found["reservedSystemCPUs"] = ",".join(map(str, systems_cpus(machine, needed)))
+    found["topologyManagerPolicy"] = wanted["topology_manager"]
+    if wanted["topology_manager"] != "none" and len(machine.nodes) > MOST_NUMA_NODES:
+        found["topologyManagerPolicyOptions"] = {"max-allowable-numa-nodes": str(len(machine.nodes))}
+    return found
+
+
+def patch(wanted: dict[str, Any]) -> str:
+    """The text of `PATCH`; empty where nothing is wanted."""
+    return json.dumps(configuration(look(), wanted), indent=4, sort_keys=True) + "\n" if wanted else ""

@@ -1,0 +1,165 @@
+"""Role hardening under the real ansible-playbook, with the real sshd where the lab's root file system is built."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.roles.overlaid import ROOT, Host
+from tools.cache import root
+
+CHECK = ROOT / "roles" / "hardening" / "files" / "menagerie_login_check.py"
+DROP_IN = "/etc/ssh/sshd_config.d/10-menagerie.conf"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOpLsfzSLjH8LV9gOIGvXWMQ0JSjHkBNWJ5AdTyTxDkT operator\n"
+QUIET = {"hardening_sysctls": {}, "hardening_updates": False}
+MAIN = "Include /etc/ssh/sshd_config.d/*.conf\nPasswordAuthentication yes\nAuthorizedKeysFile FOLDER/keys\n"
+
+
+@pytest.fixture(scope="session")
+def sshd(tmp_path_factory) -> str:
+    """A script that runs the real sshd."""
+    built = sorted((root() / "rootfs").glob("*/usr/sbin/sshd"))
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount")
+    if own := shutil.which("sshd"):
+        return f'#!/bin/sh\nexec {own} "$@"\n'
+    if not built:
+        pytest.skip("no sshd here, nor in a root file system of the lab")
+    top = built[-1].parents[2]
+    return f'#!/bin/sh\nLD_LIBRARY_PATH={top}/usr/lib/x86_64-linux-gnu exec {built[-1]} "$@"\n'
+
+
+@pytest.fixture
+def host(tmp_path: Path, sshd: str) -> Host:
+    made = Host(tmp_path, "role: hardening, when: hardening_enabled", ("/etc", "/usr/local/libexec", "/usr/local/sbin"))
+    made.command("sshd", sshd)
+    ssh = made.layer("upper", "/etc") / "ssh"
+    (ssh / "sshd_config.d").mkdir(parents=True)
+    (ssh / "sshd_config").write_text(MAIN.replace("FOLDER", str(tmp_path)))
+    (tmp_path / "keys").write_text("# nobody's\n" + KEY)
+    users = Path("/etc/passwd").read_text()
+    if "\nsshd:" not in users:
+        (ssh.parent / "passwd").write_text(users + "sshd:x:105:65534::/run/sshd:/usr/sbin/nologin\n")
+    key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(ssh / "ssh_host_ed25519_key")]
+    if not shutil.which("ssh-keygen"):
+        pytest.skip("no ssh-keygen")
+    subprocess.run(key, check=True)
+    return made
+
+
+# sshd wants a folder of its own, whose place is shared by all hosts of this kernel.
+READY = "mount -t tmpfs x /run && mkdir /run/sshd"
+
+
+def test_everything_is_placed_once_and_drift_is_told_and_not_mended(host: Host) -> None:
+    first = host.play("--check", before=READY, **QUIET)
+    before = set(host.files())
+    assert (first.code, first.changed) == (0, 1), first.out
+    assert DROP_IN not in before
+    second = host.play(before=READY, **QUIET)
+    assert (second.code, second.changed) == (0, 1), second.out
+    files = host.files()
+    assert set(files) - before == {
+        DROP_IN,
+        "/etc/systemd/journald.conf.d/50-menagerie.conf",
+        "/etc/security/limits.d/50-menagerie.conf",
+        "/etc/sysctl.d/60-menagerie-hardening.conf",
+        "/etc/systemd/system/menagerie-governor.service",
+        "/usr/local/libexec/menagerie-governor",
+        "/usr/local/libexec/menagerie-login-check",
+        "/usr/local/sbin/menagerie-host-report",
+    }
+    assert "PasswordAuthentication no\n" in files[DROP_IN]
+    assert {"start ssh.service", "start menagerie-governor.service"} <= set(host.asked())
+    third = host.play(before=READY, **QUIET)
+    assert (third.code, third.changed) == (0, 0), third.out
+    drifted = host.layer("upper", "/etc") / "ssh" / "sshd_config.d" / "10-menagerie.conf"
+    drifted.write_text("PasswordAuthentication yes\n")
+    asked = len(host.asked())
+    fourth = host.play("--check", "--diff", before=READY, **QUIET)
+    assert (fourth.changed, drifted.read_text()) == (1, "PasswordAuthentication yes\n"), fourth.out
+    assert "-PasswordAuthentication yes" in fourth.out
+    assert len(host.asked()) == asked
+
+
+def test_an_operator_without_a_key_keeps_the_password(host: Host) -> None:
+    (host.folder / "keys").write_text(f"# {KEY}")
+    ran = host.play(before=READY, **QUIET)
+    assert ran.code != 0
+    assert f"root has no public key in {host.folder}/keys" in ran.out
+    assert DROP_IN not in host.files()
+    assert "restart ssh.service" not in host.asked()
+    assert host.play(before=READY, **QUIET, hardening_ssh=False).code == 0
+
+
+def test_a_configuration_that_sshd_does_not_take_is_not_placed(host: Host) -> None:
+    own = host.layer("upper", "/etc") / "ssh" / "sshd_config.d" / "50-own.conf"
+    own.write_text("NoSuchKeyword yes\n")
+    ran = host.play(before=READY, **QUIET)
+    assert ran.code != 0
+    assert "sshd refuses it" in ran.out
+    assert "NoSuchKeyword" in ran.out
+    assert DROP_IN not in host.files()
+
+
+def test_the_real_sshd_ends_up_with_keys_alone_and_few_ciphers(host: Host) -> None:
+    seen = host.folder / "seen"
+    ran = host.play(before=READY, after=f"sshd -T -f /etc/ssh/sshd_config > {seen}", **QUIET)
+    assert ran.code == 0, ran.out
+    found = dict(line.split(" ", 1) for line in seen.read_text().splitlines() if " " in line)
+    assert (found["passwordauthentication"], found["kbdinteractiveauthentication"]) == ("no", "no")
+    assert found["permitrootlogin"] in ("prohibit-password", "without-password")
+    assert "cbc" not in found["ciphers"]
+    assert "sha1" not in found["kexalgorithms"] + found["macs"]
+
+
+def test_updates_need_their_package_and_hold_the_driver_and_the_kernel(host: Host) -> None:
+    missing = host.play(before=READY, hardening_sysctls={})
+    if not shutil.which("unattended-upgrade"):
+        assert "unattended-upgrade is missing: install unattended-upgrades" in missing.out
+    host.command("unattended-upgrade", "#!/bin/sh\n")
+    assert host.play(before=READY, hardening_sysctls={}).code == 0
+    text = host.files()["/etc/apt/apt.conf.d/52menagerie-upgrades"]
+    assert '  "linux-";\n' in text
+    assert '  "nvidia-";\n' in text
+    if shutil.which("apt-config"):
+        path = host.folder / "apt"
+        path.write_text(text)
+        said = subprocess.run(
+            ["apt-config", "-c", str(path), "dump"], capture_output=True, text=True, check=True
+        ).stdout
+        assert 'Unattended-Upgrade::Package-Blacklist:: "linux-";' in said
+        assert 'Unattended-Upgrade::Automatic-Reboot "false";' in said
+        assert said.count("Unattended-Upgrade::Origins-Pattern:: ") == 1
+
+
+def test_a_machine_with_governors_has_each_set(host: Host, tmp_path: Path) -> None:
+    ran = host.play(before=READY, **QUIET)
+    assert ran.code == 0, ran.out
+    cpus = [tmp_path / "cpu" / f"cpu{number}" / "cpufreq" for number in (0, 11)]
+    for cpu in cpus:
+        cpu.mkdir(parents=True)
+        (cpu / "scaling_governor").write_text("powersave\n")
+    (tmp_path / "cpu" / "cpu12").mkdir()
+    script = host.files()["/usr/local/libexec/menagerie-governor"].replace(
+        "/sys/devices/system/cpu", str(tmp_path / "cpu")
+    )
+    subprocess.run(["sh", "-c", script], check=True)
+    assert [(cpu / "scaling_governor").read_text() for cpu in cpus] == ["performance\n"] * 2
+
+
+def test_the_check_knows_keys_from_comments(tmp_path: Path) -> None:
+    sys.path.insert(0, str(CHECK.parent))
+    try:
+        import menagerie_login_check as check
+    finally:
+        sys.path.pop(0)
+    for text, has in ((KEY, True), (f'from="10.0.0.0/8" {KEY}', True), (f"# {KEY}", False), ("", False)):
+        (tmp_path / "keys").write_text(text)
+        assert check.has_key(str(tmp_path / "keys")) is has, text
+    assert not check.has_key(str(tmp_path / "none"))
