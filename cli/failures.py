@@ -24,6 +24,7 @@ from operations.access import NotBuiltError
 from operations.build import KeepsDataError
 from operations.configure import WorkersError
 from operations.etcd import EtcdError
+from operations.gateways import NoKeyError, NoRouterError, UnknownGatewayError
 from operations.machines import MachinesError, NotInstalledError
 from operations.readiness import NotReadyError
 from operations.stack import UnknownSecretError
@@ -50,6 +51,9 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (PassphraseError, "passphrase", exits.BAD_INPUT),
     (NothingToTest, "no-rdma", exits.BAD_INPUT),
     (OtherPlanError, "other-plan", exits.BAD_INPUT),
+    (NoRouterError, "no-router", exits.BAD_INPUT),
+    (NoKeyError, "no-key", exits.BAD_INPUT),
+    (UnknownGatewayError, "unknown-gateway", exits.BAD_INPUT),
     (NothingToProvisionError, "nothing-to-provision", exits.BAD_INPUT),
     (TrustError, "bmc-trust", exits.BAD_INPUT),
     (MachinesError, "machines-refused", exits.BAD_INPUT),

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from cli import ceph, configure, exits, links, machines, policies, roce, topology, validate
+from cli import ceph, configure, exits, links, machines, policies, roce, topology, validate, vpn
 from cli.options import AllowUnknownOpt, ClusterArg, JsonOpt, LimitOpt, TagsOpt, examples, words
 from cli.output import console, print_json, print_problems
 from cluster import schema as json_schema
@@ -125,10 +125,10 @@ app.command(epilog=policies.EXAMPLES)(policies.policies)
 app.command(epilog=topology.EXAMPLES)(topology.topology)
 app.command(epilog=validate.EXAMPLES)(validate.validate)
 app.add_typer(ceph.app, name="ceph")
-app.add_typer(ceph.app, name="ceph")
 app.add_typer(links.app, name="links")
 app.add_typer(machines.app, name="machines")
 app.add_typer(roce.app, name="roce")
+app.add_typer(vpn.app, name="vpn")
 
 
 @app.command(

@@ -183,6 +183,8 @@ MEANING: dict[str, str] = {
     "takes, or overlaps that of another site, or of another cluster at the same router.",
     "VPN-007": "An edge router's address isn't public; no gateway of a cloud could answer it. Those of RFC 5737, for "
     "documentation, pass.",
+    "VPN-008": "The machine that is an edge router is a worker, or another router too, or another one in the spec of another "
+    "cluster with the same router.",
 }
 
 

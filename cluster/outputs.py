@@ -59,5 +59,7 @@ class ClusterOutputs(_Output):
     etcds: dict[str, EtcdOutput]
     artefacts: ArtefactOutput
     ssh: SshOutput = SshOutput()
+    vpn_gateways: dict[str, tuple[str, ...]] = {}
+    """Edge router, as ``<site>/<router>`` -> public addresses of the gateway's ends that its tunnels lead to, in order."""
     load_balancer_status: str | None = None
     """URL of the load balancer's backend states, where the provider offers one (haproxy CSV)."""

@@ -54,6 +54,9 @@ class EdgeRouter(Model):
     """Public, as the gateway sees it; a NAT may stand in between."""
     psk: PreSharedKey
     """Pre-shared key of the router's tunnels."""
+    host: Address | None = None
+    """Where `vpn configure` reaches the Debian machine that is the router, by the site's ssh. Default: something else is
+    the router, and `vpn show` says what it must be told."""
 
 
 class Vpn(Model):
@@ -65,6 +68,8 @@ class Vpn(Model):
     """The edge routers: name -> router. A new one goes last, for tunnels have their addresses in this order."""
     inside: Network
     """Addresses inside the tunnels: a /30 of it for each, so a /28 for two routers. Link-local."""
+    networks: tuple[Network, ...] = Field(default=(), strict=False)
+    """Ranges of the site that the region is to reach besides its racks: of researchers, of administrators."""
     underlay_mtu: int = Field(default=1500, ge=1280, le=9216)
     """Bytes, of the way that encrypted packets take to the gateway."""
     allow_single_router: bool = False

@@ -22,6 +22,12 @@ Azure (FAQ); Google has none and takes any private one (gcloud compute routers c
 MTU. Google's gateways send and take 1460 bytes ("MTU considerations"). Azure asks for 1400 bytes inside
 and an MSS of 1350 ("About VPN devices", IPsec). AWS gives 1446 bytes without NAT-T and 1438 with it, for
 AES-GCM-16 ("Best practices for a customer gateway device").
+
+Lifetimes of keys: AWS's and Google's defaults ("Tunnel options for your AWS Site-to-Site VPN connection"; "Supported IKE
+ciphers"); Azure's in IKE, which nobody can change, and what its stack sets for ESP ("About VPN devices"). BGP timers: AWS
+keeps 10 s and 30 s, Google Cloud Router 20 s and 60 s by default. Azure keeps 60 s and 180 s and does not send keepalives
+sooner where a peer asks for less: its sessions then end whenever the shorter hold time has passed ("VPN Gateway FAQ", BGP).
+No gateway answers BFD.
 """
 
 from __future__ import annotations
@@ -58,7 +64,8 @@ class Gateway:
     asn: its own. asns: those that no site may have. inside: where its tunnels may have addresses, but
     for those `kept`. numbered: a tunnel is a link with an address of the router; else the router has one for all its
     tunnels. Bytes: outer_mtu is the largest packet that it sends or takes; mtu and mss are the
-    most that it asks for inside, where it asks for less than would fit.
+    most that it asks for inside, where it asks for less than would fit. Seconds: ike_life and esp_life are
+    what the gateway lets keys live, keepalive and hold its BGP timers.
     """
 
     asn: int
@@ -69,6 +76,10 @@ class Gateway:
     outer_mtu: int = 1500
     mtu: int = 1500
     mss: int = 1460
+    ike_life: int = 28800
+    esp_life: int = 3600
+    keepalive: int = 10
+    hold: int = 30
 
     def takes(self, inside: IPv4Network) -> bool:
         """Whether tunnels may have their addresses in a range."""
@@ -94,8 +105,11 @@ GATEWAYS = {
         numbered=False,
         mtu=1400,
         mss=1350,
+        esp_life=27000,
+        keepalive=60,
+        hold=180,
     ),
-    Cloud.GCP: Gateway(64512, outer_mtu=1460),
+    Cloud.GCP: Gateway(64512, outer_mtu=1460, ike_life=36000, esp_life=10800, keepalive=20, hold=60),
     Cloud.LAB: Gateway(64512),
 }
 

@@ -29,6 +29,7 @@ from inventories.report import Progress, RunReport
 from workers.group_vars import roles
 
 ROOT = Path(__file__).resolve().parent.parent
+WORKERS = "site.yml"
 # All of the operator's environment that a run needs: ansible-runner writes it to a file, and it may hold secrets.
 _ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TZ", "USER")
 _ENCODING = "C.UTF-8"  # ansible refuses to start in a locale that is not UTF-8
@@ -45,6 +46,7 @@ class _Options:
     limit: str | None
     tags: tuple[str, ...]
     private_key: Path | None
+    playbook: str = WORKERS
 
 
 def run(
@@ -57,8 +59,9 @@ def run(
     private_key: Path | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     root: Path = ROOT,
+    playbook: str = WORKERS,
 ) -> RunReport:
-    """Bring the inventory's hosts to what site.yml says.
+    """Bring the inventory's hosts to what a playbook says.
 
     check: name what would change, and change nothing. diff: gather the differences of files.
     limit: as ansible-playbook's --limit. tags: the roles to run, all without.
@@ -72,8 +75,10 @@ def run(
     hosts = limited(inventory, limit)
     chosen = tuple(tags or ())
     check_tags(chosen, roles(root))
-    options = _Options(check, diff, limit, chosen, private_key)
-    collector = Collector(planned_tasks(root, chosen), on_progress, last_task(root, chosen))
+    options = _Options(check, diff, limit, chosen, private_key, playbook)
+    # How far a run is, is told of workers alone.
+    planned = planned_tasks(root, chosen) if playbook == WORKERS else 0
+    collector = Collector(planned, on_progress, last_task(root, chosen) if playbook == WORKERS else None)
     began = time.monotonic()
     with private_folder() as folder, _signals() as stop:
         result = _ansible(inventory, options, folder, root, collector, stop)
@@ -81,9 +86,11 @@ def run(
         if not report.canceled and (not report.hosts or (result.rc != 0 and not report.failures)):
             raise RunFailed(_last_words(result))
     untouched = [host for host in hosts if host not in report.hosts]
-    if untouched and not report.canceled:
+    # A router that fails is the last; a worker holds up no other.
+    stopped = playbook != WORKERS and bool(report.failures)
+    if untouched and not report.canceled and not stopped:
         message = f"the run never touched {', '.join(untouched)}"
-        raise NothingMatches([Problem(CODE, message, "see the hosts of the plays in site.yml", inventory.cluster)])
+        raise NothingMatches([Problem(CODE, message, f"see the hosts of the plays in {playbook}", inventory.cluster)])
     return report
 
 
@@ -97,7 +104,7 @@ def _ansible(
     runner = init_runner(
         private_data_dir=str(folder),
         project_dir=str(root),
-        playbook=str(root / "site.yml"),
+        playbook=str(root / options.playbook),
         inventory=_connected(inventory, options, known_hosts),
         limit=options.limit,
         tags=",".join(options.tags) or None,

@@ -63,7 +63,7 @@ def _of_site(cluster: Cluster, name: str) -> tuple[Tunnel, ...]:
     vpn = site.vpn
     if not vpn:
         return ()
-    made, routes = [], tuple(collapse_addresses(site.racks.values()))
+    made, routes = [], tuple(collapse_addresses([*site.racks.values(), *vpn.networks]))
     links = vpn.inside.subnets(new_prefix=TUNNEL_PREFIX)
     for router, settings in vpn.routers.items():
         own = [next(links) for _ in range(ENDS)]

@@ -143,12 +143,8 @@ class ClusterStack:
 
     def secret(self, name: str) -> str | None:
         """A secret of the stack's configuration in clear, None where there is none of that name."""
-        try:
-            return self._stack.get_config(f"{PROJECT}:{name}").value
-        except auto.CommandError as error:
-            if "not found" in str(error):
-                return None
-            raise StackError(_readable(str(error))) from None
+        found = self._guarded(self._stack.get_all_config).get(f"{PROJECT}:{name}")
+        return found.value if found else None
 
     def configure(self, provider: str, key: str, value: str) -> None:
         """Tell a cloud's provider what its environment tells it otherwise."""

@@ -12,6 +12,7 @@ from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.members import members
 from network import addresses
 from network.addresses import ROLES, AddressPlan, HostAddress
+from network.vpn import tunnels
 from stacks.lean import without_former_types
 from stacks.pki import Pki
 from stacks.provider import Provider
@@ -20,6 +21,7 @@ CLOUDS = frozenset(Cloud)
 """Clouds that have a provider."""
 
 _HOST_KEY = "ssh_host_key/"
+_GATEWAY = "vpn_gateway/"
 
 
 def declare(cluster: Cluster) -> None:
@@ -111,8 +113,17 @@ def _outputs(
                 name.removeprefix(_HOST_KEY): line for name, line in facts.items() if name.startswith(_HOST_KEY)
             }
         ),
+        vpn_gateways=_gateways(cluster, facts),
         load_balancer_status=facts.get("load_balancer_status"),
     )
+
+
+def _gateways(cluster: Cluster, facts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for tunnel in tunnels(cluster):
+        if address := facts.get(f"{_GATEWAY}{tunnel.site}/{tunnel.router}/{tunnel.gateway_end}"):
+            found.setdefault(f"{tunnel.site}/{tunnel.router}", []).append(address)
+    return {router: tuple(addresses_) for router, addresses_ in found.items()}
 
 
 def _hosts(addresses_: tuple[HostAddress, ...]) -> tuple[HostOutput, ...]:

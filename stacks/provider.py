@@ -42,5 +42,5 @@ class Provider(Protocol):
         """Where hosts download programs and images."""
 
     def facts(self) -> pulumi.Output[dict[str, str]]:
-        """What only the provider knows for `ClusterOutputs`: ``load_balancer_status``, ``public_target`` and
-        ``ssh_host_key/<host>`` entries, and the secret ``ssh_private_key`` where it made one."""
+        """What only the provider knows for `ClusterOutputs`: ``load_balancer_status``, ``public_target``,
+        ``ssh_host_key/<host>`` and ``vpn_gateway/<site>/<router>/<end>`` entries, and the secret ``ssh_private_key`` where it made one."""

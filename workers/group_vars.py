@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "group_vars"
 # Ansible's own connection variables, and those of site.yml.
 _PREFIXES = ("ansible_", "menagerie_")
+_OF_ROUTERS = frozenset({"vpn_gateway"})
+"""Roles of gateways.yml, which workers are not given."""
 
 
 def group_name(kind: str, *names: str) -> str:
@@ -43,8 +45,9 @@ def given(cluster: Cluster, at_sites: Collection[str] | None = None, root: Path 
 
 
 def roles(root: Path) -> tuple[str, ...]:
-    """The roles under ``<root>/roles``, by name."""
-    return tuple(sorted(path.parent.parent.name for path in root.glob("roles/*/tasks/main.yml")))
+    """The roles of workers under ``<root>/roles``, by name."""
+    found = {path.parent.parent.name for path in root.glob("roles/*/tasks/main.yml")}
+    return tuple(sorted(found - _OF_ROUTERS))
 
 
 def declared(root: Path) -> dict[str, frozenset[str]]:

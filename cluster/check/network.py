@@ -50,10 +50,11 @@ def no_overlap(subject: Subject) -> Iterator[Finding]:
 
 
 def _may_be_shared(one: Range, other: Range) -> bool:
-    """Between clusters: services are on no wire, and a rack may hold hosts of both."""
+    """Between clusters: services are on no wire, a rack may hold hosts of both, and people may reach both."""
     both_services = one.name == other.name == "network.services"
     same_rack = one.where[0] == "sites" and (one.where, one.network) == (other.where, other.network)
-    return both_services or same_rack
+    people = one.name == other.name and one.name.endswith(".vpn.networks") and one.network == other.network
+    return both_services or same_rack or people
 
 
 def enough_pod_ranges(subject: Subject) -> Iterator[Finding]:

@@ -30,7 +30,7 @@ class Range:
 
 
 def ranges(checked: Checked) -> tuple[Range, ...]:
-    """Every range of a cluster: pods, services, nodes, then racks in the order of the file."""
+    """Every range of a cluster: pods, services, nodes, then each site's racks and networks in the order of the file."""
     spec = checked.spec
     own = {"pods": spec.network.pods, "services": spec.network.services, "nodes": spec.network.nodes}
     listed = []
@@ -41,6 +41,9 @@ def ranges(checked: Checked) -> tuple[Range, ...]:
         for rack, network in site.racks.items():
             where: Where = ("sites", site_name, "racks", rack)
             listed.append(Range(where, f"sites.{site_name}.racks.{rack}", network, checked.named(where)))
+        for number, network in enumerate(site.vpn.networks if site.vpn else ()):
+            where = ("sites", site_name, "vpn", "networks", number)
+            listed.append(Range(where, f"sites.{site_name}.vpn.networks", network, checked.named(where)))
     return tuple(listed)
 
 

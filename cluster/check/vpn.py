@@ -1,4 +1,4 @@
-"""VPN-001 to VPN-007: how sites are joined to the region. VPN-004 is the model's own."""
+"""VPN-001 to VPN-008: how sites are joined to the region. VPN-004 is the model's own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _routers(checked: Checked) -> Iterator[tuple[Where, Vpn, EdgeRouter]]:
 
 
 def peers(subject: Subject) -> Iterator[Finding]:
-    """One router, one place and one ASN; and a site behind it."""
+    """One router, one place and one ASN; and something behind it."""
     foreign = {
         router.address: (vpn.asn, other.named((*where[:3], "asn")))
         for other in subject.others
@@ -48,10 +48,11 @@ def peers(subject: Subject) -> Iterator[Finding]:
             message = f"{router.address} has ASN {vpn.asn} here and {asn} in cluster {cluster}; a router has one"
             yield Finding(where, message, f"write the same asn in both: {asn}", also=((*where[:3], "asn"),))
         seen.setdefault(router.address, where)
-    for site, _ in _joined(subject):
-        if not subject.spec.sites[site].racks:
+    for site, vpn in _joined(subject):
+        if not subject.spec.sites[site].racks and not vpn.networks:
             message = f"sites.{site}.vpn leads to no rack; the gateway would learn no route"
-            yield Finding(("sites", site, "vpn"), message, f"give {site} its racks, or remove the vpn")
+            hint = f"give {site} its racks or the vpn its networks, or remove the vpn"
+            yield Finding(("sites", site, "vpn"), message, hint)
 
 
 def single_router(subject: Subject) -> Iterator[Finding]:
@@ -175,6 +176,33 @@ def public(subject: Subject) -> Iterator[Finding]:
             )
 
 
+def machines(subject: Subject) -> Iterator[Finding]:
+    """A router that is configured is one machine, and does nothing else."""
+    workers = {host.address: host.name for _, host in subject.cluster.host_list()}
+    foreign = {
+        router.address: (router.host, other.named(where))
+        for other in subject.others
+        for where, _, router in _routers(other)
+    }
+    seen: dict[IPv4Address, tuple[IPv4Address, Where]] = {}
+    for address, _, router in _routers(subject):
+        where: Where = (*address[:-1], "host") if router.host else address
+        elsewhere, cluster = foreign.get(router.address, (router.host, ""))
+        if elsewhere != router.host:
+            here, there = (str(host) if host else "no host" for host in (router.host, elsewhere))
+            message = f"router {router.address} is {here} here and {there} in cluster {cluster}"
+            yield Finding(where, message, "write the same host in both, or in neither")
+        if router.host is None:
+            continue
+        if router.host in workers:
+            message = f"host {router.host} of an edge router is the worker {workers[router.host]}"
+            yield Finding(where, message, "give the router a machine of its own")
+        before, also = seen.setdefault(router.host, (router.address, where))
+        if before != router.address:
+            message = f"host {router.host} is given to two edge routers, {before} and {router.address}"
+            yield Finding(where, message, "give each a machine of its own", also=(also,))
+
+
 RULES: tuple[tuple[str, Rule], ...] = (
     ("VPN-001", peers),
     ("VPN-002", single_router),
@@ -183,4 +211,5 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("VPN-006", inside),
     ("VPN-006", inside_apart),
     ("VPN-007", public),
+    ("VPN-008", machines),
 )

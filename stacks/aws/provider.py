@@ -42,6 +42,7 @@ class AwsProvider:
         self._plan = plan
         self._source = source_of(cluster.spec)
         self._own = pulumi.ResourceOptions(provider=provider(cluster))
+        self._vpn: dict[str, pulumi.Output[str]] = {}
 
     def network(self) -> None:
         self._network = Network(self._cluster, self._own)
@@ -87,16 +88,14 @@ class AwsProvider:
 
     def sites(self) -> None:
         if self._network.vpn:
-            Vpn(self._cluster, self._network.vpn, self._own)
+            self._vpn = Vpn(self._cluster, self._network.vpn, self._own).facts
 
     def artefacts(self) -> ArtefactSource:
         return self._source
 
     def facts(self) -> pulumi.Output[dict[str, str]]:
-        if self._plane.public is None:
-            nothing: dict[str, str] = {}
-            return pulumi.Output.from_input(nothing)
-        return self._plane.public.apply(lambda addresses: {"public_target": addresses})
+        public = {} if self._plane.public is None else {"public_target": self._plane.public}
+        return pulumi.Output.all(**public, **self._vpn).apply(dict)
 
     def _disk(self, role: RoleName) -> Disk:
         return etcd.disk_of(self._cluster, role)

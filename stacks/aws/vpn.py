@@ -27,6 +27,8 @@ _SMALL_ASN = 2**31 - 1
 class Vpn(pulumi.ComponentResource):
     connections: dict[str, aws.ec2.VpnConnection]
     """Router -> its connection."""
+    facts: dict[str, pulumi.Output[str]]
+    """Where each tunnel leads; see `stacks.provider.Provider.facts`."""
 
     def __init__(self, cluster: Cluster, gateway: aws.ec2.VpnGateway, opts: pulumi.ResourceOptions) -> None:
         super().__init__("menagerie:aws:Vpn", f"{cluster.name}-vpn", None, opts)
@@ -37,6 +39,12 @@ class Vpn(pulumi.ComponentResource):
         for tunnel in tunnels(cluster):
             by_router.setdefault(f"{tunnel.site}-{tunnel.router}", []).append(tunnel)
         self.connections = {router: self._connection(router, own) for router, own in by_router.items()}
+        self.facts = {
+            f"vpn_gateway/{tunnel.site}/{tunnel.router}/{tunnel.gateway_end}": _address(
+                self.connections[f"{tunnel.site}-{tunnel.router}"], tunnel.gateway_end
+            )
+            for tunnel in tunnels(cluster)
+        }
         self.register_outputs({})
 
     def _connection(self, router: str, own: list[Tunnel]) -> aws.ec2.VpnConnection:
@@ -65,6 +73,11 @@ class Vpn(pulumi.ComponentResource):
             ),
             **{key: value for tunnel in own for key, value in _options(tunnel).items()},
         )
+
+
+def _address(connection: aws.ec2.VpnConnection, end: int) -> pulumi.Output[str]:
+    address: pulumi.Output[str] = connection.tunnel1_address if end == 0 else connection.tunnel2_address
+    return address
 
 
 def _secrets(own: list[Tunnel]) -> list[str]:

@@ -38,6 +38,7 @@ class AzureProvider:
         self._plan = plan
         self._source = source_of(cluster.spec)
         self._own = pulumi.ResourceOptions(provider=provider(cluster))
+        self._vpn: dict[str, pulumi.Output[str]] = {}
 
     def network(self) -> None:
         self._group = group(self._cluster, self._own)
@@ -97,7 +98,7 @@ class AzureProvider:
 
     def sites(self) -> None:
         if GATEWAY_SUBNET in self._network.subnets:
-            Vpn(self._cluster, self._group, self._network.subnets[GATEWAY_SUBNET], self._own)
+            self._vpn = Vpn(self._cluster, self._group, self._network.subnets[GATEWAY_SUBNET], self._own).facts
 
     def artefacts(self) -> ArtefactSource:
         return self._source
@@ -105,7 +106,7 @@ class AzureProvider:
     def facts(self) -> pulumi.Output[dict[str, str]]:
         target = self._plane.public_target
         known = {} if target is None else {"public_target": target}
-        return pulumi.Output.all(**known) if known else pulumi.Output.from_input({})
+        return pulumi.Output.all(**known, **self._vpn).apply(dict)
 
     def _disk(self, role: RoleName) -> Disk:
         return etcd.disk_of(self._cluster, role)

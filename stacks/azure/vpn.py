@@ -47,6 +47,12 @@ class Vpn(pulumi.ComponentResource):
         self.gateway = self._gateway(subnet, plan)
         for site, router in dict.fromkeys((tunnel.site, tunnel.router) for tunnel in plan):
             self._connection([tunnel for tunnel in plan if (tunnel.site, tunnel.router) == (site, router)])
+        self.facts = {
+            f"vpn_gateway/{tunnel.site}/{tunnel.router}/{tunnel.gateway_end}": self.addresses[
+                tunnel.gateway_end
+            ].ip_address.apply(lambda address: address or "")
+            for tunnel in plan
+        }
         self.register_outputs({})
 
     def _address(self, end: int) -> azure.network.PublicIPAddress:

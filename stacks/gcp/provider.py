@@ -38,6 +38,7 @@ class GcpProvider:
         self._plan = plan
         self._source = source_of(cluster.spec)
         self._own = pulumi.ResourceOptions(provider=provider(cluster))
+        self._vpn: dict[str, pulumi.Output[str]] = {}
         self._public: PublicEndpoint | None = None
 
     def network(self) -> None:
@@ -85,14 +86,14 @@ class GcpProvider:
 
     def sites(self) -> None:
         if any(site.vpn for site in self._cluster.spec.sites.values()):
-            Vpn(self._cluster, self._network, self._own)
+            self._vpn = Vpn(self._cluster, self._network, self._own).facts
 
     def artefacts(self) -> ArtefactSource:
         return self._source
 
     def facts(self) -> pulumi.Output[dict[str, str]]:
         known = {"public_target": self._public.address} if self._public else {}
-        return pulumi.Output.all(**known).apply(dict)
+        return pulumi.Output.all(**known, **self._vpn).apply(dict)
 
     def _disk(self, role: RoleName) -> Disk:
         return etcd.disk_of(self._cluster, role)

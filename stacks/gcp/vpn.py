@@ -37,7 +37,17 @@ class Vpn(pulumi.ComponentResource):
         policies = {site: self._policy(each) for site, each in {each.site: each for each in plan}.items()}
         for each in plan:
             self._tunnel(each, peers[each.site, each.router], policies[each.site])
+        self.facts = {
+            f"vpn_gateway/{each.site}/{each.router}/{each.gateway_end}": self._address(each.gateway_end)
+            for each in plan
+        }
         self.register_outputs({})
+
+    def _address(self, end: int) -> pulumi.Output[str]:
+        address: pulumi.Output[str] = self.gateway.vpn_interfaces.apply(
+            lambda interfaces: next((str(each.ip_address) for each in interfaces if each.id == end), "")
+        )
+        return address
 
     def _peer(self, tunnel: Tunnel) -> gcp.compute.ExternalVpnGateway:
         return gcp.compute.ExternalVpnGateway(

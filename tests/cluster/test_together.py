@@ -57,7 +57,7 @@ def test_what_clashes_names_both_files(path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_there_is_a_clash_of_names_addresses_and_peers_among_them() -> None:
     assert {"-".join(path.stem.split("-")[1:3]) for path in TOGETHER} == {
-        *("CFG-017", "NET-001", "INV-001", "VPN-001", "VPN-006", "PUB-001"),
+        *("CFG-017", "NET-001", "INV-001", "VPN-001", "VPN-006", "VPN-008", "PUB-001"),
     }
 
 

@@ -61,6 +61,17 @@ def test_a_failed_host_is_reported_and_the_others_finish(play, local):
     assert report.hosts["w2"].ok == 2
 
 
+def test_of_routers_the_first_that_fails_is_the_last(play, local):
+    root = play(
+        "- name: Fails on one\n  ansible.builtin.command: test {{ inventory_hostname }} = w2\n  changed_when: false\n"
+    )
+    ours = (ROOT / "gateways.yml").read_text()
+    (root / "gateways.yml").write_text(ours.replace("hosts: gateways", "hosts: all").replace("vpn_gateway", "tiny"))
+    report = run(local("w1", "w2", "w3"), root=root, playbook="gateways.yml")
+    assert (report.failed, tuple(report.hosts)) == (("w1",), ("w1",))
+    assert run(local("w2"), root=root, playbook="gateways.yml").succeeded
+
+
 def test_an_unreachable_host_is_not_called_failed(play, local):
     root = play("- name: Pings\n  ansible.builtin.ping:\n")
     inventory = local("w1", ansible_connection="ssh", ansible_host="127.0.0.1", ansible_port=1, ansible_timeout=2)

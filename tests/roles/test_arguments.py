@@ -65,9 +65,9 @@ def test_no_variable_of_one_role_is_read_by_another(role):
             assert read & names == set(), path
 
 
-def test_only_the_token_is_kept_out_of_logs():
+def test_only_the_token_and_keys_are_kept_out_of_logs():
     hidden = {name for role in ROLES for name, option in options(role).items() if option.get("no_log")}
-    assert hidden == {"kubelet_token"}
+    assert hidden == {"kubelet_token", "vpn_gateway_keys"}
 
 
 def test_templates_read_only_declared_variables_and_fail_on_others(role):
@@ -107,6 +107,7 @@ def test_site_yml_is_short_and_runs_every_role():
         "kubelet",
         "preflight",
     ]
-    assert {entry["role"] for entry in play["roles"]} == {role.name for role in ROLES}
+    (routers,) = yaml.safe_load((ROOT / "gateways.yml").read_text())
+    assert {entry["role"] for entry in (*play["roles"], *routers["roles"])} == {role.name for role in ROLES}
     assert all(entry["tags"] == [entry["role"]] for entry in play["roles"])
     assert "any_errors_fatal" not in play

@@ -8,6 +8,7 @@ import pytest
 
 from cluster.subnets import zone_subnets
 from network.vpn import tunnels
+from simcloud.values import plain
 from tests.stacks.aws.tokens import (
     ADDRESS,
     ASSOCIATION,
@@ -128,6 +129,18 @@ def test_every_router_has_the_two_tunnels_of_the_plan_with_one_cipher_and_ikev2(
             found.add((gateway["ipAddress"], int(gateway["bgpAsn"]), end - 1, own["InsideCidr"]))
     wanted = {(str(t.peer), t.edge.asn, t.gateway_end, str(t.cloud.address.network)) for t in planned}
     assert found == wanted and len(found) == 4
+
+
+def test_routers_are_told_where_the_ends_of_their_own_connections_are(whole):
+    (stack,) = (each for each in whole.deployment["resources"] if each["type"] == "pulumi:pulumi:Stack")
+    told = json.loads(stack["outputs"]["outputs"])["vpn_gateways"]
+    connections = {record.urn.rpartition("::")[2]: plain(record.outputs) for record in whole.of_type(CONNECTION)}
+    for tunnel in tunnels(whole.cluster):
+        own = connections[f"{whole.cluster.name}-{tunnel.site}-{tunnel.router}"]
+        assert (
+            told[f"{tunnel.site}/{tunnel.router}"][tunnel.gateway_end] == own[f"tunnel{tunnel.gateway_end + 1}Address"]
+        )
+    assert len(told) == len(connections)
 
 
 def test_keys_of_tunnels_come_from_the_configuration_and_are_the_router_s_own(whole):

@@ -43,3 +43,10 @@ def test_each_router_has_one_connection_for_both_its_tunnels(wide):
 def test_a_cluster_without_sites_has_no_gateway(koala):
     assert koala.records("network:VirtualNetworkGateway") == []
     assert not any(subnet["subnetName"] == "GatewaySubnet" for subnet in koala.of("network:Subnet"))
+
+
+def test_routers_are_told_where_the_gateway_s_ends_are(wide):
+    public = {record.urn.rpartition("::")[2]: record for record in wide.records("network:PublicIPAddress")}
+    ends = [plain(public[f"vpn-{end}"].outputs)["ipAddress"] for end in (0, 1)]
+    routers = {f"{tunnel.site}/{tunnel.router}" for tunnel in tunnels(wide.cluster)}
+    assert wide.outputs()["vpn_gateways"] == dict.fromkeys(routers, ends)

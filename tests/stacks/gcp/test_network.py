@@ -233,6 +233,13 @@ def test_tunnels_are_those_of_the_plan_and_keep_their_keys_secret(langur):
     assert announced == {"10.177.0.0/16"}
 
 
+def test_routers_are_told_where_the_gateway_s_ends_are(langur):
+    (gateway,) = langur.outputs_of("HaVpnGateway")
+    ends = [each["ipAddress"] for each in sorted(gateway["vpnInterfaces"], key=lambda each: each["id"])]
+    routers = {f"{tunnel.site}/{tunnel.router}" for tunnel in tunnels(langur.cluster)}
+    assert json.loads(langur.outputs["outputs"])["vpn_gateways"] == dict.fromkeys(routers, ends)
+
+
 def test_a_site_s_routers_lead_to_its_racks_alone(langur):
     (policy,) = langur.all("RouterRoutePolicy")
     (term,) = policy["terms"]

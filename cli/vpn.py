@@ -1,0 +1,128 @@
+"""`vpn show` and `vpn configure`: what edge routers must be told, and telling those that are ours."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.text import Text
+
+from cli.exits import NotConfirmedError
+from cli.options import ClusterArg, JsonOpt, examples, words
+from cli.output import Steps, console, errors, print_json
+
+if TYPE_CHECKING:
+    from inventories.report import RunReport
+
+app = typer.Typer(
+    help="Tunnels from sites to a cluster: what edge routers must be told. docs/vpn.md explains it.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.command(
+    epilog=examples(("vpn show jaguar", "for the people of a router"), ("vpn show jaguar --json", "for a program"))
+)
+def show(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
+    """Print what every tunnel's router must be set to, for a router of any make.
+
+    Before the first `up` the gateway's public addresses are not known. Keys are
+    named, never printed.
+    """
+    from cli.main import _one  # which imports this module
+    from operations import gateways
+
+    one = _one(cluster)
+    found = gateways.told(one, gateways.known_gateways(one, lambda _: None))
+    if as_json:
+        print_json({"cluster": one.name, "tunnels": found})
+        return
+    for tunnel in found:
+        _print(tunnel)
+
+
+def _print(tunnel: dict[str, Any]) -> None:
+    ike, esp, bgp, inside = tunnel["ike"], tunnel["esp"], tunnel["bgp"], tunnel["inside"]
+    gateway = tunnel["gateway_address"] or "known after `up`"
+    rows = {
+        "router": f"{tunnel['router_address']} (also its IKE identity)",
+        "gateway": f"{gateway} (also its IKE identity)",
+        "key": f"the secret {tunnel['key']}",
+        "IKE": f"IKEv{ike['version']}, {ike['proposal']}, {ike['lifetime_s']} s",
+        "ESP": f"{esp['proposal']}, {esp['lifetime_s']} s, selectors {tunnel['selectors']}",
+        "inside": f"router {inside['router']}, gateway {inside['gateway']}",
+        "BGP": f"AS {bgp['router_asn']} to AS {bgp['gateway_asn']}, timers {bgp['keepalive_s']} {bgp['hold_s']}, no BFD",
+        "announce": ", ".join(bgp["announce"]),
+        "accept": ", ".join(bgp["accept"]),
+        "sizes": f"MTU {tunnel['mtu']}, MSS {tunnel['mss']}",
+    }
+    console.print(Text(f"{tunnel['site']} {tunnel['router']}, tunnel {tunnel['tunnel']}", style="bold"))
+    for name, value in rows.items():
+        console.print(f"  {name:<9} {value}", markup=False)
+
+
+@app.command(
+    epilog=examples(
+        ("vpn configure jaguar --check --diff", "only look"),
+        ("vpn configure jaguar", "all its routers; asks"),
+        ("vpn configure jaguar --without ibis", "a cluster that is not built"),
+    )
+)
+def configure(
+    cluster: ClusterArg,
+    check: Annotated[bool, typer.Option("--check", help="Say what would change, and change nothing.")] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="Show the differences of files; never of keys.")] = False,
+    without: Annotated[
+        list[str] | None,
+        typer.Option("--without", metavar="CLUSTER", help="Leave out a cluster's tunnels; several with commas."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts. --json does not ask.")] = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Make edge routers of the Debian machines that the spec names as `host`.
+
+    A router gets its tunnels to every cluster that it joins. One router after
+    another; a second run changes nothing; tunnels that stay the same stay up.
+    """
+    from cli.main import _one  # which imports this module
+    from operations import gateways
+    from operations.configure import WorkersError
+
+    one = _one(cluster)
+    steps = Steps(("clusters", "routers"), quiet=as_json)
+    with steps.step("clusters"):
+        work = gateways.plan(one, words(without), steps.detail)
+    if not (yes or check or as_json):
+        _confirm(one.name, work.inventory.hosts)
+    with steps.step("routers"):
+        report = gateways.configure(
+            work, check=check, diff=diff, watch=lambda seen: steps.detail(f"{seen.host}: {seen.task}")
+        )
+    if as_json:
+        print_json(report.to_json())
+    if not report.succeeded:
+        raise WorkersError(report, "a site keeps its other router") if not as_json else typer.Exit(1)
+    if not as_json:
+        _conclude(one.name, report, check=check, diff=diff)
+
+
+def _confirm(cluster: str, hosts: tuple[str, ...]) -> None:
+    if not sys.stdin.isatty():
+        raise NotConfirmedError(
+            f"no terminal to ask at; without being asked: ./menagerie vpn configure {cluster} --yes"
+        )
+    errors.print(f"Configure {', '.join(hosts)}? [y/N] ", end="", markup=False)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise NotConfirmedError("stopped, because you did not say yes; nothing was touched", declined=True)
+
+
+def _conclude(cluster: str, report: RunReport, *, check: bool, diff: bool) -> None:
+    verb = "would change" if check else "changed"
+    console.print(f"{cluster}: {len(report.hosts)} routers, {report.changed} tasks {verb}", markup=False)
+    for host, tasks in report.changes.items():
+        console.print(f"{host}: {'; '.join(tasks)}", markup=False)
+        if diff:
+            console.print(Text(report.diffs.get(host, "").rstrip(), style="dim"))

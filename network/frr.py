@@ -1,0 +1,96 @@
+"""FRR's settings of an edge router: BGP with each gateway, and what may be said there.
+
+No BFD: no cloud's VPN gateway speaks it (`cluster.vpn`). No graceful restart (RFC 4724): a gateway that hears of it keeps
+leading packets into a tunnel that was cut, for the restart time after its hold time (tests/vpn; docs/vpn.md has numbers).
+When FRR itself restarts, the router's own routes stay meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from network.gateway import EdgeRouter, Line
+
+MAXIMUM_ROUTES = 100
+"""That a gateway may tell. It tells a cluster's range, and on Azure its own few; many more are somebody's mistake."""
+_RETRY_S = 10
+_ROUTES_KEPT_S = 60
+"""In the kernel, while FRR restarts."""
+
+DAEMONS = f"""\
+bgpd=yes
+vtysh_enable=yes
+zebra_options="-A 127.0.0.1 -s 90000000 -K {_ROUTES_KEPT_S}"
+bgpd_options="-A 127.0.0.1"
+staticd_options="-A 127.0.0.1"
+"""
+
+
+def config(router: EdgeRouter) -> str:
+    """``/etc/frr/frr.conf``."""
+    return "\n".join([*_head(), *_routes(router), *_bgp(router), *_lists(router), "end", ""])
+
+
+def _head() -> Iterator[str]:
+    """No IPv6: clusters have none, and FRR's tool would turn its forwarding on where this said nothing. No nexthop objects:
+    Linux takes one out of its groups when its interface goes down, and FRR 8.4 does not put it back when it comes again."""
+    yield from ("frr defaults traditional", "log syslog informational", "no ipv6 forwarding")
+    yield from ("service integrated-vtysh-config", "!", "no zebra nexthop kernel enable", "!")
+
+
+def _routes(router: EdgeRouter) -> Iterator[str]:
+    """While no tunnel leads to a region, packets for it are dropped: the default route would take them out unencrypted."""
+    for region in sorted({network for line in router.lines for network in line.region}):
+        yield f"ip route {region} blackhole 254"
+    for line in router.lines:
+        if not line.numbered:
+            yield f"ip route {line.tunnel.cloud.address.ip}/32 {line.interface}"
+    yield "!"
+
+
+def _bgp(router: EdgeRouter) -> Iterator[str]:
+    yield f"router bgp {router.asn}"
+    yield f" bgp router-id {router.address}"
+    yield " no bgp default ipv4-unicast"
+    yield " bgp graceful-restart-disable"
+    yield " no bgp network import-check"
+    for line in router.lines:
+        yield from _neighbour(line)
+    yield " !"
+    yield " address-family ipv4 unicast"
+    for network in sorted({network for line in router.lines for network in line.site}):
+        yield f"  network {network}"
+    for line in router.lines:
+        yield from _family(line)
+    yield from (" exit-address-family", "exit", "!")
+
+
+def _neighbour(line: Line) -> Iterator[str]:
+    peer = line.tunnel.cloud
+    yield f" neighbor {peer.address.ip} remote-as {peer.asn}"
+    yield f" neighbor {peer.address.ip} description {line.name}"
+    if not line.numbered:
+        yield f" neighbor {peer.address.ip} ebgp-multihop 2"
+        yield f" neighbor {peer.address.ip} update-source {line.tunnel.edge.address.ip}"
+    yield f" neighbor {peer.address.ip} timers {line.cloud.keepalive} {line.cloud.hold}"
+    yield f" neighbor {peer.address.ip} timers connect {_RETRY_S}"
+
+
+def _family(line: Line) -> Iterator[str]:
+    peer = line.tunnel.cloud.address.ip
+    yield f"  neighbor {peer} activate"
+    yield f"  neighbor {peer} soft-reconfiguration inbound"
+    yield f"  neighbor {peer} prefix-list from-{line.cluster} in"
+    yield f"  neighbor {peer} prefix-list to-{line.cluster} out"
+    yield f"  neighbor {peer} maximum-prefix {MAXIMUM_ROUTES}"
+
+
+def _lists(router: EdgeRouter) -> Iterator[str]:
+    """A region may tell parts of its range. What no line permits is dropped."""
+    for line in {line.cluster: line for line in router.lines}.values():
+        for number, network in enumerate(line.region, 1):
+            longer = "" if network.prefixlen == 32 else " le 32"
+            yield f"ip prefix-list from-{line.cluster} seq {5 * number} permit {network}{longer}"
+        for number, network in enumerate(line.site, 1):
+            yield f"ip prefix-list to-{line.cluster} seq {5 * number} permit {network}"
+    yield "!"

@@ -1,0 +1,148 @@
+"""Edge routers of a cluster's sites: what they must be told, and telling those that are ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from cluster.load import clusters, find_cluster, load_beside
+from cluster.spec import Cluster
+from inventories.build import Inventory
+from inventories.gateways import PLAYBOOK, build
+from inventories.report import Progress, RunReport
+from inventories.run import run
+from network import swanctl
+from network.gateway import EdgeRouter, Joined, routers
+from network.vpn import Tunnel, tunnels
+from operations.access import ROOT, NotBuiltError
+from operations.stack import access_to, has_stack, open_stack
+
+
+class NoRouterError(Exception):
+    """There is no edge router to tell anything."""
+
+
+class UnknownGatewayError(Exception):
+    """Tunnels of a router can't be told yet, and would be taken away from it."""
+
+
+class NoKeyError(Exception):
+    """A pre-shared key is not kept yet."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be told to whom."""
+
+    routers: tuple[EdgeRouter, ...]
+    inventory: Inventory = field(repr=False)
+
+
+def told(cluster: Cluster, gateways: dict[str, tuple[str, ...]]) -> list[dict[str, Any]]:
+    """Every tunnel of the cluster as its router must be set, whatever make it is. The key is named and not told.
+
+    gateways: as in `ClusterOutputs`; the gateway's address is None where it is not known yet.
+    """
+    from cluster.vpn import gateway
+
+    ours = gateway(cluster.spec)
+    found: list[dict[str, Any]] = []
+    for tunnel in tunnels(cluster):
+        ends = gateways.get(f"{tunnel.site}/{tunnel.router}", ())
+        found.append(
+            {
+                "site": tunnel.site,
+                "router": tunnel.router,
+                "tunnel": tunnel.gateway_end,
+                "router_address": str(tunnel.peer),
+                "gateway_address": ends[tunnel.gateway_end] if tunnel.gateway_end < len(ends) else None,
+                "key": tunnel.secret,
+                "ike": {"version": tunnel.ike_version, "proposal": swanctl.IKE, "lifetime_s": ours.ike_life},
+                "esp": {"proposal": swanctl.ESP[tunnel.esp], "lifetime_s": ours.esp_life},
+                "selectors": "0.0.0.0/0 both ways (route-based)",
+                "inside": {"router": str(tunnel.edge.address), "gateway": str(tunnel.cloud.address)},
+                "bgp": {
+                    "router_asn": tunnel.edge.asn,
+                    "gateway_asn": tunnel.cloud.asn,
+                    "keepalive_s": ours.keepalive,
+                    "hold_s": ours.hold,
+                    "announce": list(map(str, tunnel.edge.announces)),
+                    "accept": list(map(str, tunnel.cloud.announces)),
+                },
+                "mtu": tunnel.mtu,
+                "mss": tunnel.mss,
+            }
+        )
+    if not found:
+        raise NoRouterError(f"{cluster.name} has no tunnels: no site in its spec has a vpn")
+    return found
+
+
+def known_gateways(cluster: Cluster, report: Callable[[str], None]) -> dict[str, tuple[str, ...]]:
+    """Where the cluster's gateway is; nothing before the first `up`."""
+    try:
+        return access_to(cluster, report).outputs.vpn_gateways if has_stack(cluster) else {}
+    except NotBuiltError:
+        return {}
+
+
+def plan(cluster: Cluster, without: Collection[str], report: Callable[[str], None]) -> Work:
+    """What the cluster's own routers are told: their tunnels to it, and to every other cluster that they join.
+
+    without: clusters whose tunnels a router is not to have. Raises UnknownGatewayError for others that are not built
+    from this checkout: a router would lose its tunnels to them.
+    """
+    mine = {tunnel.peer for tunnel in tunnels(cluster) if _host(cluster, tunnel)}
+    if not mine:
+        hint = "write sites.<site>.vpn.routers.<router>.host for machines that are to be configured"
+        raise NoRouterError(f"no edge router of {cluster.name} is a machine of ours; {hint}")
+    sharing = [cluster, *(other for other in _others(cluster) if mine & {tunnel.peer for tunnel in tunnels(other)})]
+    joined = [Joined(one, known_gateways(one, report)) for one in sharing if one.name not in without]
+    if missing := [one.cluster.name for one in joined if not _complete(one, mine)]:
+        raise UnknownGatewayError(
+            f"where the gateway of {', '.join(missing)} is isn't known in this checkout, and routers would lose their "
+            f"tunnels to it; build it first (./menagerie up {missing[0]}), or leave it out: --without {missing[0]}"
+        )
+    found = tuple(router for router in routers(joined) if router.address in mine)
+    return Work(found, build(cluster.name, found, dict(_keys([one.cluster for one in joined], found, report))))
+
+
+def configure(work: Work, *, check: bool, diff: bool, watch: Callable[[Progress], None]) -> RunReport:
+    """One router after another; the first that fails is the last, so that a site keeps its other one."""
+    return run(work.inventory, check=check, diff=diff, on_progress=watch, playbook=PLAYBOOK)
+
+
+def _others(cluster: Cluster) -> Iterator[Cluster]:
+    for name in clusters(ROOT):
+        if name != cluster.name:
+            loaded, _ = load_beside(find_cluster(name, ROOT), ROOT, allow_unknown=True)
+            if loaded:
+                yield loaded.cluster
+
+
+def _host(cluster: Cluster, tunnel: Tunnel) -> object:
+    vpn = cluster.spec.sites[tunnel.site].vpn
+    return vpn.routers[tunnel.router].host if vpn else None
+
+
+def _complete(one: Joined, mine: Collection[object]) -> bool:
+    own = [tunnel for tunnel in tunnels(one.cluster) if tunnel.peer in mine]
+    return all(len(one.gateways.get(f"{each.site}/{each.router}", ())) > each.gateway_end for each in own)
+
+
+def _keys(
+    sharing: list[Cluster], found: tuple[EdgeRouter, ...], report: Callable[[str], None]
+) -> Iterator[tuple[str, str]]:
+    by_name = {one.name: one for one in sharing}
+    kept: dict[tuple[str, str], str] = {}
+    for router in found:
+        for line in router.lines:
+            wanted = line.cluster, line.tunnel.secret
+            if wanted not in kept:
+                value = open_stack(by_name[line.cluster], report).secret(line.tunnel.secret)
+                if value is None:
+                    command = f"./menagerie secret {line.cluster} {line.tunnel.secret}"
+                    raise NoKeyError(f"{line.cluster} keeps no secret {line.tunnel.secret}; give it with: {command}")
+                kept[wanted] = value
+            yield f"{router.machine}/{line.name}", kept[wanted]

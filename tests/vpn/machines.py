@@ -1,0 +1,120 @@
+"""Machines of namespaces: a network, mounts and processes of their own, gone with the test whatever ends it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+USERS = "frr:x:9170:9170::/nonexistent:/usr/sbin/nologin\n"
+GROUPS = "frr:x:9170:\nfrrvty:x:9171:frr\n"
+WRITTEN = ("usr", "etc", "var")
+
+
+class Machine:
+    """programs: the tree of `programs.tree`. network: whose network it has, its own without."""
+
+    def __init__(self, name: str, folder: Path, programs: Path, network: Machine | None = None) -> None:
+        self.name, self.folder = name, folder / name
+        mounts = ["mount --make-rprivate /", "mount -t tmpfs x /run", "mkdir /run/lock /run/frr /run/outside"]
+        mounts += ["mount --bind /proc /run/outside", "mount -t proc x /proc"]
+        for place in WRITTEN:
+            upper, work = self.folder / place, self.folder / f".{place}"
+            upper.mkdir(parents=True)
+            work.mkdir()
+            lower = f"{programs}/{place}:/{place}"
+            mounts.append(f"mount -t overlay x -o lowerdir={lower},upperdir={upper},workdir={work} /{place}")
+        (self.folder / "etc" / "passwd").write_text(Path("/etc/passwd").read_text() + USERS)
+        (self.folder / "etc" / "group").write_text(Path("/etc/group").read_text() + GROUPS)
+        if network is None:
+            mounts += ["mount -t sysfs x /sys", "ip link set lo up"]
+        mounts += [
+            "chown frr:frr /run/frr",
+            "mkdir -p /var/log/frr /var/tmp /etc/frr && chown frr:frr /var/log/frr /etc/frr",
+        ]
+        outside = ["nsenter", f"--net=/proc/{network.pid}/ns/net"] if network else []
+        inside = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
+        if network is None:
+            inside.append("--net")
+        script = "set -e; " + "; ".join(mounts) + "; echo ready; exec sleep infinity"
+        self._holder = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", *outside, *inside, "sh", "-c", script],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert self._holder.stdout and self._holder.stderr
+        if self._holder.stdout.readline() != "ready\n":
+            raise OSError(f"no machine {name}: {self._holder.stderr.read().strip()}")
+        children = Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children").read_text().split()
+        self.pid = int(children[0])
+
+    def enter(self) -> list[str]:
+        return ["nsenter", f"--target={self.pid}", "--net", "--mount", "--pid"]
+
+    def ask(self, *command: str, text: str | None = None, timeout: float = 30) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*self.enter(), *command], input=text, capture_output=True, text=True, check=False, timeout=timeout
+        )
+
+    def run(self, *command: str, text: str | None = None) -> str:
+        done = self.ask(*command, text=text)
+        assert done.returncode == 0, f"{self.name}: {' '.join(command)}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        return subprocess.Popen([*self.enter(), *command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+    def write(self, path: str, text: str, owner: str = "root:root", mode: str = "0644") -> None:
+        """By its path in the machine."""
+        self.run(
+            "sh",
+            "-c",
+            f"mkdir -p $(dirname {path}); cat > {path}; chown {owner} {path}; chmod {mode} {path}",
+            text=text,
+        )
+
+    def vtysh(self, command: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.run("vtysh", "-c", f"{command} json"))
+        return found
+
+    def route(self, text: str) -> list[dict[str, Any]]:
+        """The paths of a route that the kernel was given."""
+        found = json.loads(self.run("ip", "-j", "route", "show", text))
+        return [] if not found else found[0].get("nexthops", [found[0]])
+
+    def pings(self, address: str, *words: str) -> bool:
+        return self.ask("ping", "-n", "-c", "1", "-W", "1", *words, address).returncode == 0
+
+    def start_frr(self, config: str, *zebra: str) -> None:
+        self.write("/etc/frr/frr.conf", config, "frr:frr", "0640")
+        self.write("/etc/frr/vtysh.conf", "service integrated-vtysh-config\n", "frr:frrvty", "0640")
+        for daemon in (["zebra", *zebra], ["staticd"], ["bgpd"]):
+            self.run(f"/usr/lib/frr/{daemon[0]}", "-d", "-A", "127.0.0.1", *daemon[1:])
+        self.run("vtysh", "-b")
+
+    def end(self) -> None:
+        self._holder.kill()
+        self._holder.wait()
+        for stream in (self._holder.stdout, self._holder.stderr):
+            if stream:
+                stream.close()
+
+
+def wire(one: Machine, name: str, other: Machine, far: str, mtu: int = 1500) -> None:
+    """A cable between two machines."""
+    made = ["ip", "link", "add", name, "mtu", str(mtu), "type", "veth", "peer", "name", far, "mtu", str(mtu)]
+    # From outside of both, where both have a number.
+    subprocess.run(["nsenter", f"--net=/proc/{one.pid}/ns/net", *made, "netns", str(other.pid)], check=True)
+    one.run("ip", "link", "set", name, "up")
+    other.run("ip", "link", "set", far, "up")
+
+
+def wait(true: Callable[[], Any], seconds: float, what: str) -> float:
+    """Seconds until something is so."""
+    began = time.monotonic()
+    while not true():
+        assert time.monotonic() - began < seconds, f"not within {seconds} s: {what}"
+        time.sleep(0.2)
+    return time.monotonic() - began

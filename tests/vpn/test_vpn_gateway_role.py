@@ -1,0 +1,160 @@
+"""Role vpn_gateway by the real ansible-playbook, on a machine with the real strongSwan and FRR; only systemd is a script."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from inventories.gateways import variables
+from network.gateway import EdgeRouter
+from tests.vpn.machines import Machine, wire
+from tests.vpn.world import KEY
+
+pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("vpn")]
+
+ROOT = Path(__file__).parents[2]
+PLAY = """
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  roles: [{role: vpn_gateway}]
+"""
+SYSTEMCTL = r'''#!/usr/bin/python3
+"""What host_state and menagerie-vpn ask of systemd, with real daemons behind it."""
+import json, os, subprocess, sys, time
+KEPT = "/run/units.json"
+units = json.load(open(KEPT)) if os.path.exists(KEPT) else {}
+verb, unit = sys.argv[1], (sys.argv[2:] or [""])[0]
+with open("/run/asked", "a") as asked:
+    if verb != "show":
+        asked.write(f"{verb} {unit}\n")
+own = units.setdefault(unit, {"enabled": False, "at": 0})
+def start():
+    if unit == "strongswan.service":
+        subprocess.run(["/usr/local/sbin/menagerie-vpn", "reset"], check=True)
+        subprocess.run(["sh", "-c", "pkill -x charon-systemd; exec setsid /usr/sbin/charon-systemd >/dev/null 2>&1 &"])
+        for _ in range(100):
+            if subprocess.run(["swanctl", "--load-all", "--noprompt"], capture_output=True).returncode == 0:
+                break
+            time.sleep(0.1)
+    elif unit == "frr.service":
+        for daemon in ("zebra", "staticd", "bgpd"):
+            subprocess.run([f"/usr/lib/frr/{daemon}", "-d", "-A", "127.0.0.1"], check=True)
+        subprocess.run(["vtysh", "-b"], check=True, capture_output=True)
+    else:
+        subprocess.run(["/usr/local/sbin/menagerie-vpn", "links" if "links" in unit else "rules"], check=True)
+    own["at"] = int(time.monotonic() * 1e6)
+if verb == "show":
+    now = own["at"]
+    print("LoadState=loaded", "ActiveState=" + ("active" if now else "inactive"), "NeedDaemonReload=no",
+          "UnitFileState=" + ("enabled" if own["enabled"] else "disabled"),
+          f"InactiveExitTimestampMonotonic={now}", f"ExecMainStartTimestampMonotonic={now}", sep="\n")
+elif verb == "enable":
+    own["enabled"] = True
+elif verb in ("start", "restart"):
+    start()
+json.dump(units, open(KEPT, "w"))
+'''
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    changed: int
+
+
+@pytest.fixture
+def site(tmp_path: Path, programs: Path, router: EdgeRouter) -> Iterator[Machine]:
+    """A router's machine. Kernels without XFRM interfaces have something else of their names there."""
+    machine = Machine("site", tmp_path, programs)
+    other = Machine("far", tmp_path, programs)
+    for line in router.lines:
+        wire(machine, line.interface, other, line.interface)
+    machine.write("/usr/local/sbin/systemctl", SYSTEMCTL, mode="0755")
+    machine.write("/etc/play.yml", PLAY)
+    yield machine
+    other.end()
+    machine.end()
+
+
+def play(machine: Machine, router: EdgeRouter, *words: str) -> Ran:
+    keys = {line.name: KEY for line in router.lines}
+    given = json.dumps({**variables(router, keys), "vpn_gateway_packages": []})
+    machine.write("/run/given.json", given, mode="0600")
+    environment = {
+        "ANSIBLE_ROLES_PATH": str(ROOT / "roles"),
+        "ANSIBLE_LIBRARY": str(ROOT / "roles" / "modules"),
+        "ANSIBLE_MODULE_UTILS": str(ROOT / "roles" / "module_utils"),
+        "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+        "ANSIBLE_HOME": "/run/ansible",
+        "LC_ALL": "C.UTF-8",
+        "PATH": "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/run",
+    }
+    ansible = str(Path(sys.executable).parent / "ansible-playbook")
+    command = [*machine.enter(), ansible, "-i", "localhost,", "-e", "@/run/given.json", *words, "/etc/play.yml"]
+    done = subprocess.run(
+        command, env={**os.environ, **environment}, cwd=machine.folder, capture_output=True, text=True, check=False
+    )
+    found = re.search(r"changed=(\d+)", done.stdout)
+    return Ran(done.returncode, done.stdout + done.stderr, int(found[1]) if found else -1)
+
+
+def restarts(machine: Machine) -> list[str]:
+    asked = machine.run("cat", "/run/asked").splitlines()
+    machine.run("truncate", "-s0", "/run/asked")
+    return [line for line in asked if line.startswith(("start", "restart"))]
+
+
+def test_the_role_makes_a_router_once_tells_of_drift_and_mends_it_without_restarts(
+    site: Machine, router: EdgeRouter
+) -> None:
+    first = play(site, router)
+    assert first.code == 0, first.out
+    assert first.changed > 0
+    assert [line.split()[1] for line in restarts(site)] == [
+        "menagerie-vpn-links.service", "menagerie-vpn-rules.service", "strongswan.service", "frr.service",
+    ]  # fmt: skip
+    assert site.run("stat", "-c", "%a %U", "/etc/swanctl/conf.d/menagerie-keys.conf") == "600 root\n"
+    loaded = re.findall(r"list-conn event \{(\S+) ", site.run("swanctl", "--list-conns", "--raw"))
+    assert sorted(loaded) == sorted(line.name for line in router.lines)
+    assert site.ask("vtysh", "-C", "-f", "/etc/frr/frr.conf").returncode == 0
+    second = play(site, router)
+    assert (second.code, second.changed, restarts(site)) == (0, 0, []), second.out
+
+    # Somebody else: a route filter less, no rules, another MTU, another setting, another key.
+    drift = ["-c", "configure terminal", "-c", "router bgp 65010", "-c", "address-family ipv4 unicast"]
+    site.run("vtysh", *drift, "-c", "no neighbor 169.254.6.1 prefix-list to-horus out")
+    site.run("nft", "flush", "chain", "inet", "menagerie_vpn", "forward")
+    site.run("ip", "link", "set", "vpn-6-1", "mtu", "1500")
+    site.run("sed", "-i", "s/dpd_delay = 10s/dpd_delay = 99s/", "/etc/swanctl/conf.d/menagerie.conf")
+    site.run("sed", "-i", "s/secret = 0s/secret = 0sAAAA/", "/etc/swanctl/conf.d/menagerie-keys.conf")
+    looked = play(site, router, "--check", "--diff", "-vvv")
+    assert (looked.code, looked.changed) == (0, 3), looked.out
+    for told in (
+        "dpd_delay = 99s",
+        "vpn-6-1: MTU 1500 -> 1378",
+        "nftables: table menagerie_vpn mended",
+        "to-horus out",
+    ):
+        assert told in looked.out
+    for key in (KEY, base64.b64encode(KEY.encode()).decode()):
+        assert key not in looked.out
+    assert site.run("cat", "/sys/class/net/vpn-6-1/mtu") == "1500\n"
+    mended = play(site, router)
+    assert (mended.code, mended.changed, restarts(site)) == (0, 3, []), mended.out
+    assert json.loads(site.run("menagerie-vpn", "apply", "--json")) == {"changed": []}
+    assert "prefix-list to-horus out" in site.run("vtysh", "-c", "show running-config")
+    assert site.run("cat", "/sys/class/net/vpn-6-1/mtu") == "1378\n"
+    shown = json.loads(site.ask("menagerie-vpn", "status", "--json").stdout)
+    assert [tunnel["connection"] for tunnel in shown] == [line.name for line in router.lines]
+    assert {tunnel["bgp"] for tunnel in shown} <= {"Active", "Connect", "Idle"}
