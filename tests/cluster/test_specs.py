@@ -90,6 +90,11 @@ def test_the_clusters_of_the_inventories_give_no_problem_together() -> None:
     }
 
 
+def test_the_examples_of_small_clusters_may_all_be_built() -> None:
+    _, problems = check_paths(sorted((Path(__file__).parents[2] / "docs" / "examples").glob("*.yaml")))
+    assert [str(problem) for problem in problems if problem.is_error] == []
+
+
 def test_the_table_of_wrong_inputs_names_specs_that_there_are() -> None:
     """In a row, `-other` is short for another spec of the code before it."""
     table = (SPECS / "README.md").read_text()
