@@ -10,6 +10,7 @@ import pytest
 import yaml
 from hypothesis import settings
 
+import cli  # noqa: F401 - before gRPC starts, as in the command
 from cluster.pools import HostsFile
 from cluster.spec import Cluster, ClusterSpec
 
