@@ -10,10 +10,9 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
 
 from cluster.model import Model
-from cluster.quantities import Bytes, Name, Network
+from cluster.quantities import Bytes, Name, Network, refuse
 
 USABLE = 0.85
 """Share of the disks that may be full: above it Ceph warns (mon_osd_nearfull_ratio) ("Health checks")."""
@@ -29,7 +28,7 @@ def parse_by_id(value: Any) -> Any:
     if isinstance(value, str) and (not re.fullmatch(_BY_ID, value) or value.startswith(("-", "."))):
         hint = "write what `ls /dev/disk/by-id` shows, with * for the serial number: nvme-SAMSUNG_MZQL23T8HCLS*"
         message = f"{value!r} can't be a name in /dev/disk/by-id"
-        raise PydanticCustomError("CPH-005", "{message}", {"message": message, "hint": hint})
+        raise refuse("CPH-005", message, hint)
     return value
 
 

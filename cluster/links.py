@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from cluster.model import Model
+from cluster.quantities import refuse
 from cluster.roce import parse_pci_address
 
 # Linux names cards so in the order in which it finds them; systemd.link(5) warns of giving such names.
@@ -30,11 +31,7 @@ def parse_link_name(value: Any) -> Any:
         elif _KERNELS.fullmatch(value):
             problem = "is a name that the kernel gives cards in the order in which it finds them"
         if problem:
-            context = {
-                "message": f"{value!r} {problem}",
-                "hint": "write a name of its own, for example ens1f0 or node0",
-            }
-            raise PydanticCustomError("LNK-001", "{message}", context)
+            raise refuse("LNK-001", f"{value!r} {problem}", "write a name of its own, for example ens1f0 or node0")
     return value
 
 

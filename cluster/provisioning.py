@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from cluster.model import Model
-from cluster.quantities import Address, Bytes, Domain, KeyPath, Name, Port, parse_name
+from cluster.quantities import Address, Bytes, Domain, KeyPath, Name, Port, parse_name, refuse
 
 _PLAIN_URL = r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~%+-]+)*/?"
 _REPORTS = r"http://([0-9]{1,3}\.){3}[0-9]{1,3}:[0-9]{2,5}"
@@ -27,18 +27,14 @@ _KEY_TYPE = r"ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-(?:ssh-ed25
 _KEY = rf"({_KEY_TYPE}) ([A-Za-z0-9+/]+={{0,2}})( [A-Za-z0-9@._+-]+)?"
 
 
-def _refuse(code: str, message: str, hint: str) -> PydanticCustomError:
-    return PydanticCustomError(code, "{message}", {"message": message, "hint": hint})
-
-
 def parse_url(value: Any) -> Any:
     """An address for installers: without anything that a shell, iPXE or a kernel's command line would read otherwise."""
     if isinstance(value, str) and "@" in value:
         hint = "remove what stands before the @; what is served is no secret, and machines are known by their addresses"
-        raise _refuse("PRV-001", "holds a user or password in clear, which every machine that boots would read", hint)
+        raise refuse("PRV-001", "holds a user or password in clear, which every machine that boots would read", hint)
     if isinstance(value, str) and not re.fullmatch(_PLAIN_URL, value):
         hint = "write http:// or https://, a host, and a plain path: http://10.8.255.5/menagerie"
-        raise _refuse("PRV-001", f"{value!r} isn't an address that an installer can fetch from", hint)
+        raise refuse("PRV-001", f"{value!r} isn't an address that an installer can fetch from", hint)
     return value.removesuffix("/") if isinstance(value, str) else value
 
 
@@ -46,7 +42,7 @@ def parse_reports(value: Any) -> Any:
     """An address of the operator's machine, and a port there."""
     if isinstance(value, str) and not re.fullmatch(_REPORTS, value):
         hint = "write an address of the machine that runs `machines install`, and a port: http://10.8.255.5:8642"
-        raise _refuse("PRV-001", f"{value!r} isn't http://, an IPv4 address and a port, without a path", hint)
+        raise refuse("PRV-001", f"{value!r} isn't http://, an IPv4 address and a port, without a path", hint)
     return value
 
 
@@ -54,7 +50,7 @@ def parse_disk_name(value: Any) -> Any:
     """A name in /dev/disk/by-id, with * and ? in it."""
     if isinstance(value, str) and not re.fullmatch(_BY_ID, value):
         hint = "write what `ls /dev/disk/by-id` shows, with * for the serial number: nvme-Micron_7450*"
-        raise _refuse("PRV-003", f"{value!r} can't be a name in /dev/disk/by-id", hint)
+        raise refuse("PRV-003", f"{value!r} can't be a name in /dev/disk/by-id", hint)
     return value
 
 
@@ -63,7 +59,7 @@ def parse_public_key(value: Any) -> Any:
     found = re.fullmatch(_KEY, value) if isinstance(value, str) else None
     if isinstance(value, str) and (found is None or _inner_type(found[2]) != found[1]):
         hint = "write the line of a .pub file, for example that of ~/.ssh/id_ed25519.pub"
-        raise _refuse("PRV-005", "isn't a public key of SSH; what is found there is not repeated", hint)
+        raise refuse("PRV-005", "isn't a public key of SSH; what is found there is not repeated", hint)
     return value
 
 
@@ -127,7 +123,7 @@ class BmcCredentials(Model):
         except PydanticCustomError:
             pass
         hint = "store it with: ./menagerie secret <cluster> bmc-<site>, and write {secret: bmc-<site>}"
-        raise _refuse("PRV-004", "holds what may be the password itself; a reference to a secret must stand here", hint)
+        raise refuse("PRV-004", "holds what may be the password itself; a reference to a secret must stand here", hint)
 
 
 class Bmcs(Model):

@@ -19,18 +19,18 @@ _BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 _DURATION_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
-def _refuse(code: str, message: str, hint: str, meant: str = "") -> PydanticCustomError:
-    """`meant`: the value that was surely meant; the other rules go on with it."""
+def refuse(code: str, message: str, hint: str, meant: str = "") -> PydanticCustomError:
+    """What a parser raises. `meant`: the value that was surely meant; the other rules go on with it."""
     return PydanticCustomError(code, "{message}", {"message": message, "hint": hint, "meant": meant})
 
 
 def parse_bytes(value: Any) -> Any:
     """``"8GiB"`` -> 8589934592 bytes."""
     if isinstance(value, int) and not isinstance(value, bool):
-        raise _refuse("CFG-003", f"{value} has no unit", f'write a unit, for example "{value}GiB"')
+        raise refuse("CFG-003", f"{value} has no unit", f'write a unit, for example "{value}GiB"')
     found = re.fullmatch(r"([0-9]+) ?([KMGT]iB|B)", value) if isinstance(value, str) else None
     if not found:
-        raise _refuse("CFG-003", f"{value!r} isn't a size", "write a whole number and KiB, MiB, GiB or TiB: 8GiB")
+        raise refuse("CFG-003", f"{value!r} isn't a size", "write a whole number and KiB, MiB, GiB or TiB: 8GiB")
     return int(found[1]) * _BYTE_UNITS[found[2]]
 
 
@@ -46,7 +46,7 @@ def parse_duration_ms(value: Any) -> Any:
     """``"15m"`` -> 900000 milliseconds."""
     found = re.fullmatch(r"([0-9]+)(ms|s|m|h|d)", value) if isinstance(value, str) else None
     if not found:
-        raise _refuse("CFG-003", f"{value!r} isn't a duration", "write a whole number and ms, s, m, h or d: 15m")
+        raise refuse("CFG-003", f"{value!r} isn't a duration", "write a whole number and ms, s, m, h or d: 15m")
     return int(found[1]) * _DURATION_UNITS_MS[found[2]]
 
 
@@ -70,16 +70,16 @@ def parse_network(value: Any) -> Any:
     if isinstance(value, ipaddress.IPv4Network):
         return value
     if not isinstance(value, str) or "/" not in value:
-        raise _refuse("NET-002", f"{value!r} isn't a range", "write address/prefix, for example 10.64.0.0/12")
+        raise refuse("NET-002", f"{value!r} isn't a range", "write address/prefix, for example 10.64.0.0/12")
     plain = _without_leading_zeros(value)
     if plain != value:
-        raise _refuse("NET-003", f"{value} has a leading zero", f"write {plain}", plain)
+        raise refuse("NET-003", f"{value} has a leading zero", f"write {plain}", plain)
     try:
         loose = ipaddress.IPv4Network(value, strict=False)
     except ValueError as error:
-        raise _refuse("NET-002", f"{value} isn't an IPv4 range: {error}", "write address/prefix") from None
+        raise refuse("NET-002", f"{value} isn't an IPv4 range: {error}", "write address/prefix") from None
     if str(loose) != value:
-        raise _refuse("NET-002", f"{value} has host bits set", f"write {loose}", str(loose))
+        raise refuse("NET-002", f"{value} has host bits set", f"write {loose}", str(loose))
     return loose
 
 
@@ -88,14 +88,14 @@ def parse_address(value: Any) -> Any:
     if isinstance(value, ipaddress.IPv4Address):
         return value
     if not isinstance(value, str):
-        raise _refuse("NET-003", f"{value!r} isn't an address", "write an IPv4 address, for example 10.8.0.17")
+        raise refuse("NET-003", f"{value!r} isn't an address", "write an IPv4 address, for example 10.8.0.17")
     plain = _without_leading_zeros(value)
     if plain != value:
-        raise _refuse("NET-003", f"{value} has a leading zero", f"write {plain}", plain)
+        raise refuse("NET-003", f"{value} has a leading zero", f"write {plain}", plain)
     try:
         return ipaddress.IPv4Address(value)
     except ValueError as error:
-        raise _refuse("NET-003", f"{value} isn't an IPv4 address: {error}", "write four numbers, 0 to 255") from None
+        raise refuse("NET-003", f"{value} isn't an IPv4 address: {error}", "write four numbers, 0 to 255") from None
 
 
 # RFC 1123 label: what a node name, a host name and a Pulumi stack name all accept.
@@ -107,14 +107,14 @@ def parse_name(value: Any) -> Any:
     """A host, cluster, pool or site name: one RFC 1123 label."""
     if not isinstance(value, str) or not re.fullmatch(_LABEL, value):
         suggestion = re.sub(r"[^a-z0-9-]+", "-", str(value).lower()).strip("-")[:63] or "a-name"
-        raise _refuse("CFG-005", f"name {value} isn't valid; use {_LABEL_RULE}", f"write {suggestion}")
+        raise refuse("CFG-005", f"name {value} isn't valid; use {_LABEL_RULE}", f"write {suggestion}")
     return value
 
 
 def parse_domain(value: Any) -> Any:
     """A DNS domain: RFC 1123 labels with dots between them."""
     if isinstance(value, str) and (len(value) > 253 or not re.fullmatch(rf"{_LABEL}(\.{_LABEL})*", value)):
-        raise _refuse("CFG-005", f"{value} isn't a DNS domain", "write names with dots between them: cluster.local")
+        raise refuse("CFG-005", f"{value} isn't a DNS domain", "write names with dots between them: cluster.local")
     return value
 
 
@@ -127,14 +127,14 @@ def parse_data_dir(value: Any) -> Any:
     if isinstance(value, str) and not re.fullmatch(_DATA_DIR, value):
         message = f"{value} isn't a plain folder of its own, and etcd is given the whole of it"
         hint = "write a full path at least two deep, of letters, digits, '.', '_' and '-': /data/etcd"
-        raise _refuse("ETC-003", message, hint)
+        raise refuse("ETC-003", message, hint)
     return value
 
 
 def parse_key_path(value: Any) -> Any:
     """A path, and not what is in the file: problems end in terminals and logs, so that is never repeated."""
     if isinstance(value, str) and ("-----" in value or "\n" in value):
-        raise _refuse("SEC-001", "holds what may be the key itself; a path must stand here", "write ~/.ssh/id_ed25519")
+        raise refuse("SEC-001", "holds what may be the key itself; a path must stand here", "write ~/.ssh/id_ed25519")
     return value
 
 
@@ -142,7 +142,7 @@ def parse_without_password(value: Any) -> Any:
     """An address without a user and password before it: every host's user data would show them."""
     if isinstance(value, str) and re.match(r"([a-z]+://)?[^/\s]*@", value):
         hint = "remove what stands before the @; let the mirror know hosts by their addresses"
-        raise _refuse("SEC-001", "holds a user or password in clear, which every host's user data would show", hint)
+        raise refuse("SEC-001", "holds a user or password in clear, which every host's user data would show", hint)
     return value
 
 
@@ -186,7 +186,7 @@ def parse_sha256(value: Any) -> Any:
     """64 hexadecimal digits, as sha256sum prints them."""
     if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value):
         return value
-    raise _refuse("CFG-020", f"{value!r} isn't a SHA-256", "write the 64 hexadecimal digits that sha256sum prints")
+    raise refuse("CFG-020", f"{value!r} isn't a SHA-256", "write the 64 hexadecimal digits that sha256sum prints")
 
 
 Sha256 = Annotated[str, BeforeValidator(parse_sha256), WithJsonSchema({"type": "string", "pattern": "^[0-9a-f]{64}$"})]

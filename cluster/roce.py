@@ -11,10 +11,9 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
 
 from cluster.model import Model
-from cluster.quantities import Name
+from cluster.quantities import Name, refuse
 
 HEADROOM = 96
 """Bytes that Linux takes off a link's MTU before it chooses the RoCE MTU: GRH 40, UDP 8, BTH 12, XRC 4, AtomicETH 28,
@@ -27,15 +26,11 @@ MTUS = (256, 512, 1024, 2048, 4096)
 """Path MTUs of InfiniBand, and so of RoCE."""
 
 
-def _refuse(code: str, message: str, hint: str) -> PydanticCustomError:
-    return PydanticCustomError(code, "{message}", {"message": message, "hint": hint})
-
-
 def parse_pci_address(value: Any) -> Any:
     """``"0000:1a:00.0"``: domain, bus, device and function, as sysfs writes them."""
     if isinstance(value, str) and not re.fullmatch(_PCI, value):
         hint = 'write domain:bus:device.function in small letters, as `lspci -D` does: "0000:1a:00.0"'
-        raise _refuse("ROC-005", f"{value} isn't a PCI address", hint)
+        raise refuse("ROC-005", f"{value} isn't a PCI address", hint)
     return value
 
 
@@ -43,14 +38,14 @@ def parse_interface(value: Any) -> Any:
     """The name of a network interface, such as ens1f0np0."""
     if isinstance(value, str) and not re.fullmatch(_INTERFACE, value):
         hint = "write what `ip link` shows: at most 15 characters, for example ens1f0np0"
-        raise _refuse("ROC-005", f"{value!r} can't be the name of a network interface", hint)
+        raise refuse("ROC-005", f"{value!r} can't be the name of a network interface", hint)
     return value
 
 
 def parse_mtu(value: Any) -> Any:
     """One of `MTUS`."""
     if isinstance(value, int) and value not in MTUS:
-        raise _refuse("CFG-015", f"{value} isn't one of {', '.join(map(str, MTUS))}", "write 4096")
+        raise refuse("CFG-015", f"{value} isn't one of {', '.join(map(str, MTUS))}", "write 4096")
     return value
 
 

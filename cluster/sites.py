@@ -11,7 +11,7 @@ from cluster.ceph import Ceph
 from cluster.links import Links
 from cluster.model import Model
 from cluster.provisioning import Provisioning
-from cluster.quantities import SMALLEST_MTU, Address, KeyPath, Name, Network, Port, parse_name
+from cluster.quantities import SMALLEST_MTU, Address, KeyPath, Name, Network, Port, parse_name, refuse
 from cluster.roce import Roce
 
 
@@ -44,7 +44,7 @@ class PreSharedKey(Model):
             pass
         message = "holds what may be the key itself; a reference to a secret must stand here"
         hint = "store it with: pulumi config set --secret vpn-<site>-<router>, and write {secret: that name}"
-        raise PydanticCustomError("VPN-004", "{message}", {"message": message, "hint": hint})
+        raise refuse("VPN-004", message, hint)
 
 
 class EdgeRouter(Model):

@@ -18,8 +18,7 @@ from inventories.run import run
 from operations import lab
 from operations.access import ROOT, STATE, Access, NotBuiltError
 from operations.stack import has_stack
-from stacks.automation import StackLockedError
-from stacks.turns import BusyError, turn
+from operations.turns import alone
 from workers.group_vars import Groups, given, roles
 
 Watch = Callable[[Progress], None]
@@ -211,15 +210,8 @@ class _Keeper:
 @contextmanager
 def _alone(cluster: str) -> Iterator[Journal]:
     """The cluster's journal, for one run at a time."""
-    folder = STATE / cluster
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        with turn(folder / "workers-turn"):
-            yield Journal(_journal(cluster))
-    except BusyError as error:
-        raise StackLockedError(
-            f"the workers of {cluster} are being configured by another run: {error}; wait for its end, or interrupt it"
-        ) from None
+    with alone(STATE / cluster, "workers", "configured"):
+        yield Journal(_journal(cluster))
 
 
 def _journal(cluster: str) -> Path:

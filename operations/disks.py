@@ -11,7 +11,7 @@ from pathlib import Path
 from ceph.facts import parse
 from cluster.ceph import Ceph
 from cluster.spec import Cluster
-from remote.executor import UNREACHABLE, Executor
+from remote.executor import UNREACHABLE, Done, Executor
 
 PROGRAM = "/usr/local/sbin/menagerie-disks"
 _NO_SUCH_PROGRAM = 127
@@ -46,14 +46,13 @@ def _asked(cluster: str, executor: Executor, host: str, folder: Path) -> Answer:
     try:
         facts = {**parse(line, host), "host": host}
     except ValueError:
-        return _none(cluster, host, done.code, done.text)
+        return _none(cluster, host, done)
     file = folder / f"{host}.json"
     file.write_text(json.dumps(facts, indent=1) + "\n")
     return Answer(host, file)
 
 
-def _none(cluster: str, host: str, code: int, text: str) -> Answer:
-    if code == _NO_SUCH_PROGRAM:
+def _none(cluster: str, host: str, done: Done) -> Answer:
+    if done.code == _NO_SUCH_PROGRAM:
         return Answer(host, None, f"{PROGRAM} isn't there; run: ./menagerie configure {cluster} --tags storage_host")
-    said = text.strip().splitlines()
-    return Answer(host, None, said[-1] if said else f"exit code {code}", code in (UNREACHABLE, 124))
+    return Answer(host, None, done.reason, done.code in (UNREACHABLE, 124))

@@ -14,7 +14,7 @@ from typing import Any
 
 from cluster.spec import Cluster
 from operations.access import ROOT
-from remote.executor import UNREACHABLE, Executor
+from remote.executor import UNREACHABLE, Done, Executor
 
 PROGRAM = "/usr/local/sbin/menagerie-links"
 TIMEOUT_S = 300.0
@@ -49,15 +49,14 @@ def chosen(cluster: Cluster, limit: Sequence[str]) -> list[str]:
 def check(cluster: Cluster, hosts: Sequence[str], executor: Executor, parallel: int, wait_s: int) -> list[Answer]:
     """Ask them all, `parallel` at a time, and look for swapped cables over all that answered."""
 
-    def ask(host: str) -> tuple[str, int, str]:
-        done = executor.start(host, [PROGRAM, "check", "--json", "--wait", str(wait_s)]).wait(TIMEOUT_S)
-        return host, done.code, done.text
+    def ask(host: str) -> tuple[str, Done]:
+        return host, executor.start(host, [PROGRAM, "check", "--json", "--wait", str(wait_s)]).wait(TIMEOUT_S)
 
     with ThreadPoolExecutor(max_workers=parallel) as pool:
         told = list(pool.map(ask, hosts))
-    documents = {host: document for host, _, text in told if (document := _document(text))}
+    documents = {host: document for host, done in told if (document := _document(done.text))}
     ends = _ends(cluster, documents)
-    return [_answer(host, code, text, documents.get(host), ends) for host, code, text in told]
+    return [_answer(host, done, documents.get(host), ends) for host, done in told]
 
 
 def _document(text: str) -> dict[str, Any] | None:
@@ -91,15 +90,12 @@ def _ends(cluster: Cluster, documents: Mapping[str, dict[str, Any]]) -> dict[tup
     return found
 
 
-def _answer(
-    host: str, code: int, text: str, document: dict[str, Any] | None, ends: Mapping[tuple[str, str], Any]
-) -> Answer:
+def _answer(host: str, done: Done, document: dict[str, Any] | None, ends: Mapping[tuple[str, str], Any]) -> Answer:
     if document is None:
-        said = text.strip().splitlines()
-        reason = said[-1] if said else f"exit code {code}"
-        if "No such file" in text or "not found" in text:
+        reason = done.reason
+        if "No such file" in done.text or "not found" in done.text:
             reason = f"{PROGRAM} isn't there; run: menagerie up CLUSTER --tags links"
-        return Answer(host, failed=reason, unreachable=code == UNREACHABLE)
+        return Answer(host, failed=reason, unreachable=done.code == UNREACHABLE)
     lines = tuple(_line(host, finding, ends) for finding in document["findings"])
     return Answer(host, lines, tuple(document["notes"]))
 

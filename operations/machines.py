@@ -18,14 +18,13 @@ from inventories.batches import Amount, batches, stops
 from operations.access import STATE, NotBuiltError
 from operations.bmcs import Seen, by_site, look
 from operations.stack import access_to
+from operations.turns import alone
 from provisioning import known_hosts, render
 from provisioning.install import Connect, Installation, Result, Waits, Watch
 from provisioning.journal import Journal, Stage
 from provisioning.machines import Machine, every
 from provisioning.redfish import Kind
 from provisioning.reports import Reports, listening
-from stacks.automation import StackLockedError
-from stacks.turns import BusyError, turn
 
 KNOWN_HOSTS = Path("~/.ssh/known_hosts")
 """Where ssh, and so Ansible, looks for hosts that no provider knows."""
@@ -265,15 +264,9 @@ def trust_key(path: Path, machine: Machine, key: str) -> None:
 
 @contextmanager
 def _alone(cluster: str) -> Iterator[Journal]:
-    folder = STATE / cluster
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        with turn(folder / "machines-turn"):
-            yield Journal(_journal(cluster))
-    except BusyError as error:
-        raise StackLockedError(
-            f"the machines of {cluster} are being installed by another run: {error}; wait for its end, or interrupt it"
-        ) from None
+    """The cluster's journal, for one run at a time."""
+    with alone(STATE / cluster, "machines", "installed"):
+        yield Journal(_journal(cluster))
 
 
 def _journal(cluster: str) -> Path:

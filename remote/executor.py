@@ -23,6 +23,12 @@ class Done:
     code: int
     text: str
 
+    @property
+    def reason(self) -> str:
+        """Why it failed, in its own last words."""
+        said = self.text.strip().splitlines()
+        return said[-1] if said else f"exit code {self.code}"
+
 
 class Running(Protocol):
     """A program that runs."""

@@ -80,8 +80,7 @@ def facts(executor: Executor, host: str) -> dict[str, Any]:
         told = None
     if isinstance(told, dict):
         return told
-    said = done.text.strip().splitlines()
-    reason = said[-1] if said else f"exit code {done.code}"
+    reason = done.reason
     if done.code == 127:
         reason = f"{PROGRAM} isn't there; run: ./menagerie up CLUSTER --tags roce"
     return {"": {"refused": reason, "unreachable": done.code in (UNREACHABLE, 124)}}

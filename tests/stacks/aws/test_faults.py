@@ -5,11 +5,9 @@ One account and one run after another; tests look at what each said and left.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
@@ -18,6 +16,7 @@ from simcloud.world import Record
 from stacks.steps import Recording
 from tests.stacks.aws.conftest import SMALL, account_of, changed, loaded
 from tests.stacks.aws.tokens import GROUP, INSTANCE, SCALING, SECRET, SUBNET, VERSION, VPC
+from tests.stacks.engines import kill_engine
 from validation.account import Account
 
 POLICY = "aws:s3/bucketPolicy:BucketPolicy"
@@ -46,14 +45,6 @@ class Trial:
         """As an operator who was told of them."""
         for record in orphans:
             self.account.world.remove(*record.key)
-
-
-def kill_engine() -> None:
-    """The one that this process started."""
-    for status in Path("/proc").glob("[0-9]*/status"):
-        fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
-        if fields["Name"] == "pulumi" and fields["PPid"] == str(os.getpid()):
-            os.kill(int(status.parent.name), 9)
 
 
 @pytest.fixture(scope="module")

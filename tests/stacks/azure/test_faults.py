@@ -5,17 +5,16 @@ One subscription and one run after another; tests look at what each said and lef
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
 from simcloud.faults import Faults
 from simcloud.world import Record
 from tests.stacks.azure.conftest import Account, changed
+from tests.stacks.engines import kill_engine
 
 ADDRESS = "azure-native:network:PublicIPAddress"
 INTERFACE = "azure-native:network:NetworkInterface"
@@ -42,14 +41,6 @@ class Trial:
         """As an operator who was told of them."""
         for record in orphans:
             self.account.world.remove(*record.key)
-
-
-def kill_engine() -> None:
-    """The one that this process started."""
-    for status in Path("/proc").glob("[0-9]*/status"):
-        fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
-        if fields["Name"] == "pulumi" and fields["PPid"] == str(os.getpid()):
-            os.kill(int(status.parent.name), 9)
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,9 @@ One project and one run after another; tests look at what each said and left.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +15,7 @@ from cluster.load import load_cluster
 from simcloud.faults import Faults
 from simcloud.world import Record, World
 from stacks.automation import ClusterStack, StackError
+from tests.stacks.engines import kill_engine
 from tests.stacks.gcp.conftest import ROOT, changed, opened, ready
 
 SUBNETWORK = "gcp:compute/subnetwork:Subnetwork"
@@ -46,14 +45,6 @@ class Trial:
         except StackError as error:
             self.said[called] = " ".join(str(error).split())
         self.orphans[called] = self.world.orphans(self.stack.deployment())
-
-
-def kill_engine() -> None:
-    """The one that this process started."""
-    for status in Path("/proc").glob("[0-9]*/status"):
-        fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
-        if fields["Name"] == "pulumi" and fields["PPid"] == str(os.getpid()):
-            os.kill(int(status.parent.name), 9)
 
 
 @pytest.fixture(scope="module")

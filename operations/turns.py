@@ -1,0 +1,26 @@
+"""One run at a time over a cluster's machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from stacks.automation import StackLockedError
+from stacks.turns import BusyError, turn
+
+
+@contextmanager
+def alone(folder: Path, whose: str, doing: str) -> Iterator[None]:
+    """folder: the cluster's, by whose name it is; made where there is none. whose: workers, machines.
+
+    Raises StackLockedError while another run is `doing` the same.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        with turn(folder / f"{whose}-turn"):
+            yield
+    except BusyError as error:
+        raise StackLockedError(
+            f"the {whose} of {folder.name} are being {doing} by another run: {error}; wait for its end, or interrupt it"
+        ) from None
