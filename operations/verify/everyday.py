@@ -13,12 +13,15 @@ from cluster.spec import Cluster
 from operations.access import API_TIMEOUT_S
 from operations.etcd import EtcdClient
 from operations.nodes import least_in_region
-from operations.verify.proof import Context, Proof, demand
+from operations.verify.proof import Context, FailedProofError, Proof, demand
 from operations.verify.workload import PORT, Pod
-from operations.waiting import nodes_missing
+from operations.waiting import TimedOutError, nodes_missing, wait_until
 
 EVENTS_PREFIX = "/registry/events/"
 _REQUESTS = 20
+# CoreDNS keeps "no such name" for 30 s at most (`cache` in its configuration), and a Service may name the former
+# address of a pod until the kubelet of a host that was rebooted has said the new one.
+_NAMES_TIMEOUT_S = 60
 
 
 def every_node_is_ready(context: Context) -> str:
@@ -108,14 +111,25 @@ def _talk(context: Context, source: Pod, target: Pod) -> None:
 
 
 def a_service_name_resolves_and_answers(context: Context) -> str:
-    domain = context.cluster.spec.network.domain
-    url = f"http://probe.{context.workload.namespace}.svc.{domain}/"
-    answers = []
-    for pod in context.workload.pods().values():
-        answer = context.workload.fetch(pod, url).strip()
-        demand(context.workload.word in answer, f"from {pod.node}, {url} answered {answer!r}")
-        answers.append(f"{pod.node} → {answer.split(' ')[0]}")
+    url = f"http://probe.{context.workload.namespace}.svc.{context.cluster.spec.network.domain}/"
+    deadline = time.monotonic() + _NAMES_TIMEOUT_S
+    answers = [_answer(context, pod, url, deadline) for pod in context.workload.pods().values()]
     return f"{url}: {', '.join(answers)}"
+
+
+def _answer(context: Context, pod: Pod, url: str, deadline: float) -> str:
+    seen: list[str] = []
+
+    def missing() -> str:
+        seen.append(context.workload.fetch(pod, url).strip())
+        return "" if context.workload.word in seen[-1] else f"from {pod.node}, {url} answered {seen[-1]!r}"
+
+    try:
+        wait_until(missing, deadline - time.monotonic(), context.report)
+    except TimedOutError as error:
+        raise FailedProofError(str(error)) from None
+    late = f" (asked {len(seen)} times, at first {seen[0]!r})" if len(seen) > 1 else ""
+    return f"{pod.node} → {seen[-1].split(' ')[0]}{late}"
 
 
 def logs_and_exec_work_without_a_route(context: Context) -> str:

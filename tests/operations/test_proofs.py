@@ -64,6 +64,7 @@ class FakeWorkload:
 
     def __init__(self, cluster: Cluster) -> None:
         self.core = self
+        self.answers: list[str] = []
         names = [host.name for _, host in cluster.host_list()]
         self._pods = {name: Pod(f"probe-{name}", name, f"10.200.{n}.2") for n, name in enumerate(names)}
 
@@ -72,6 +73,9 @@ class FakeWorkload:
 
     def run(self, _pod: Pod, *argv: str) -> str:
         return argv[-1]
+
+    def fetch(self, pod: Pod, _url: str) -> str:
+        return self.answers.pop(0) if self.answers else f"{pod.name} {self.word}\n"
 
     def read_namespaced_pod_log(self, *_: object, **__: object) -> str:
         return "started word"
@@ -174,6 +178,21 @@ def test_a_ping_that_never_answers_or_an_api_server_with_a_route_fails_the_proof
     machines.reached = reached
     with pytest.raises(FailedProofError, match=told):
         everyday.logs_and_exec_work_without_a_route(context)
+
+
+def test_a_name_that_a_resolver_learns_late_is_waited_for_and_the_proof_says_so(context: Context) -> None:
+    workload: Any = context.workload
+    workload.answers = ["wget: bad address"]
+    seen = everyday.a_service_name_resolves_and_answers(context)
+    assert "worker-1 → probe-worker-1 (asked 2 times, at first 'wget: bad address'), worker-2 → probe-" in seen
+
+
+def test_a_name_that_never_resolves_fails_the_proof(context: Context, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(everyday, "_NAMES_TIMEOUT_S", 0)
+    workload: Any = context.workload
+    workload.answers = ["wget: bad address"] * 10
+    with pytest.raises(FailedProofError, match=r"from worker-1, http://probe\..* answered 'wget: bad address'"):
+        everyday.a_service_name_resolves_and_answers(context)
 
 
 def at_two_sites(lab: Cluster, racks: tuple[str, str, str]) -> Cluster:
