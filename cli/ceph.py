@@ -40,11 +40,11 @@ def facts(
     Exit 4 where hosts can't be reached, 1 where one can't say; the others' facts are written all the same.
     """  # fmt: skip
     from operations.disks import gather
-    from remote.executor import Ssh
+    from operations.ssh import ssh_to
 
     one, ceph = _with_ceph(cluster)
     tell = (lambda _: None) if as_json else (lambda text: errors.print(f"… {text}", style="dim", markup=False))
-    with Ssh(one) as executor:
+    with ssh_to(one) as executor:
         answers = list(gather(one, ceph, executor, folder, tell))
     lost = [answer for answer in answers if answer.file is None]
     if as_json:

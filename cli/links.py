@@ -48,13 +48,13 @@ def check(
     """
     from cli.main import _one  # which imports this module
     from operations import links
-    from remote.executor import Ssh
+    from operations.ssh import ssh_to
 
     one = _one(cluster)
     hosts = links.chosen(one, words(limit))
     if not hosts:
         raise typer.BadParameter(f"no host of {one.name} with declared links matches")
-    with Ssh(one) as executor:
+    with ssh_to(one) as executor:
         answers = links.check(one, hosts, executor, parallel, wait)
     if as_json:
         print_json({"cluster": one.name, "hosts": [asdict(answer) for answer in answers]})

@@ -169,7 +169,7 @@ def _measured(
     cluster: Cluster, planned: Plan, results: Path | None, *, fresh: bool, quiet: bool
 ) -> tuple[Report, Path]:
     from operations.access import STATE
-    from remote.executor import Ssh
+    from operations.ssh import ssh_to
     from roce.results import Results
     from roce.run import run
 
@@ -177,7 +177,7 @@ def _measured(
     store = Results(path, planned, fresh=fresh)
     if store.pairs and not quiet:
         errors.print(f"{len(store.pairs)} pairs are in {path} already", style="dim", markup=False)
-    with Ssh(cluster) as executor:
+    with ssh_to(cluster) as executor:
         tell = (lambda _: None) if quiet else (lambda text: errors.print(f"… {text}", style="dim", markup=False))
         return run(planned, executor, store, tell), path
 

@@ -104,7 +104,7 @@ def build(
                 "children": children,
             }
         },
-        "".join(_known_hosts(cluster, outputs.ssh.known_hosts)),
+        known_hosts(cluster, outputs.ssh.known_hosts),
         tuple(host.name for _, host in workers if host.name not in outputs.ssh.known_hosts),
     )
 
@@ -150,10 +150,15 @@ def _names(outputs: ClusterOutputs) -> list[str]:
     return [f"{address} {name}" for address in outputs.balancers if address != name]
 
 
-def _known_hosts(cluster: Cluster, keys: Mapping[str, str]) -> Iterable[str]:
-    """sshd(8): a port other than 22 is written ``[address]:port``."""
+def known_hosts(cluster: Cluster, keys: Mapping[str, str]) -> str:
+    """Text of an SSH known_hosts file. keys: host -> its public key.
+
+    sshd(8): a port other than 22 is written ``[address]:port``.
+    """
+    lines = []
     for pool, host in cluster.host_list():
         if host.name in keys:
             port = cluster.spec.sites[cluster.spec.pools[pool].site or ""].ssh.port
             place = str(host.address) if port == 22 else f"[{host.address}]:{port}"
-            yield f"{place} {keys[host.name].strip()}\n"
+            lines.append(f"{place} {keys[host.name].strip()}\n")
+    return "".join(lines)

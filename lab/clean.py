@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 
-from lab import cgroups, disk, limits, mounts, networks, nspawn, state
+from lab import cgroups, limits, loops, mounts, networks, nspawn, state
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class Remains:
     namespaces: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     mounts: tuple[str, ...] = ()
+    disks: tuple[str, ...] = ()
     cgroups: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
 
@@ -33,6 +34,7 @@ def remains(lab: str) -> Remains:
         namespaces=networks.names(lab),
         links=networks.links(lab),
         mounts=tuple(str(path) for path in mounts.below(folder)),
+        disks=tuple(str(device) for device in loops.below(folder)),
         cgroups=cgroups.groups(lab) or ((group,) if lab in cgroups.groups() else ()),
         folders=(*((str(folder),) if folder.exists() else ()), *nspawn.left(networks.prefix(lab))),
     )
@@ -57,7 +59,7 @@ def lab(lab_id: str) -> None:
         networks.remove_namespace(name)
     for machine in nspawn.left(networks.prefix(lab_id)):
         nspawn.forget(machine)
-    disk.remove(state.root() / lab_id)
+    loops.remove(state.root() / lab_id)
     cgroups.remove(group)
     if not cgroups.groups():
         cgroups.remove(cgroups.ROOT)

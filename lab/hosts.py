@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Literal
 
 from cluster.fields import did_you_mean
-from lab import cgroups, disk, mounts, networks, nspawn, plan, processes, seed, state, volumes
+from lab import cgroups, disk, loops, mounts, networks, nspawn, plan, processes, seed, state, volumes
 from lab.errors import LabError
 from lab.networks import Cable
 from lab.plan import LabSpec
 from lab.processes import Daemon
 
+# What machines at sites call their port. Cards' names come from udev, which no container has; eth0 is no name to rely on.
+_PORT = "node0"
 # These must not sit on the overlay: containerd makes overlays of its own, etcd wants a true fsync.
 _OFF_OVERLAY = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")
 _STOP_SECONDS = 10.0
@@ -38,7 +40,7 @@ class HostSpec:
 
     segment: "cloud", "workers" or ``rack/<name>``. volumes: mount path -> volume name.
     host_key: OpenSSH private key that an on-prem host shows; authorized_keys: lines of root's.
-    memory_bytes: limit of the whole host.
+    memory_bytes: limit of the whole host. disks: empty ones, name in /dev/disk/by-id -> bytes.
     """
 
     name: str
@@ -50,6 +52,7 @@ class HostSpec:
     authorized_keys: tuple[str, ...] = ()
     host_key: str = field(default="", repr=False)
     memory_bytes: int = 3 * 2**30
+    disks: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,11 @@ def _start(spec: HostSpec, lab: LabSpec) -> None:
     else:
         seed.write_cloud(root, spec.name, spec.user_data)
     networks.plug_in(spec.name, _cables(spec, lab), lab)
+    disks = loops.plug_in(home / "disks", spec.disks)
+    seed.write_disks(root, disks)
     console(spec.name).unlink(missing_ok=True)
     processes.start(
-        Daemon(_unit(spec.name), _nspawn(spec, root), environment=_ENVIRONMENT, memory_bytes=spec.memory_bytes)
+        Daemon(_unit(spec.name), _nspawn(spec, root, disks), environment=_ENVIRONMENT, memory_bytes=spec.memory_bytes)
     )
 
 
@@ -114,6 +119,7 @@ def delete(name: str) -> None:
     record = state.read(_home(name) / "host.json") or {}
     networks.unplug(name, tuple(Cable(**cable) for cable in record.get("cables", ())))
     nspawn.forget(networks.netns(name))
+    loops.remove(_home(name) / "disks")
     disk.remove(_home(name))
 
 
@@ -189,7 +195,7 @@ def _unit(name: str) -> str:
 
 def _cables(spec: HostSpec, lab: LabSpec) -> tuple[Cable, ...]:
     if spec.kind == "onprem":
-        return (Cable(spec.segment, spec.address, ("default",)),)
+        return (Cable(spec.segment, spec.address, ("default",), name=_PORT),)
     own = plan.store_address(lab.nodes, spec.address)
     reached = "default" if spec.kind == "worker" else str(plan.SERVICES_RANGE)
     return (
@@ -198,7 +204,7 @@ def _cables(spec: HostSpec, lab: LabSpec) -> tuple[Cable, ...]:
     )
 
 
-def _nspawn(spec: HostSpec, root: Path) -> list[str]:
+def _nspawn(spec: HostSpec, root: Path, disks: Mapping[str, Path]) -> list[str]:
     binds = {mount: volumes.ensure(volume) for mount, volume in spec.volumes.items()}
     for mount in _OFF_OVERLAY:
         if mount not in binds:
@@ -215,6 +221,7 @@ def _nspawn(spec: HostSpec, root: Path) -> list[str]:
         # The kubelet reads the kernel's messages to see what ran out of memory.
         *([] if spec.kind == "cloud" else ["--bind=/dev/kmsg"]),
         *(f"--bind={folder}:{mount}" for mount, folder in sorted(binds.items())),
+        *(f"--bind={device}" for device in disks.values()),
     ]
 
 

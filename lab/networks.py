@@ -24,7 +24,7 @@ class Cable:
 
     segment: name of a `Segment`. address: the host's, in the segment's range. further: addresses beside it.
     routes: destination ("default" or a range) to go through the segment's gateway, or that is on the segment where it
-    has none. guarded: the host may send under this address only.
+    has none. guarded: the host may send under this address only. name: of the interface; without one eth0, eth1 …
     """
 
     segment: str
@@ -32,6 +32,7 @@ class Cable:
     routes: tuple[str, ...] = ()
     guarded: bool = False
     further: tuple[str, ...] = ()
+    name: str = ""
 
 
 def netns(name: str) -> str:
@@ -87,13 +88,13 @@ def load_rules(text: str) -> None:
 
 
 def plug_in(host: str, cables: tuple[Cable, ...], spec: LabSpec) -> str:
-    """Make the host's network namespace with one interface a cable, eth0 first; returns its name."""
+    """Make the host's network namespace with one interface a cable; returns its name."""
     segments = plan.segments(spec)
     inside = netns(host)
     unplug(host, cables)
     add_namespace(inside)
     for number, cable in enumerate(cables):
-        _plug(host, f"eth{number}", cable, segments[cable.segment])
+        _plug(host, cable.name or f"eth{number}", cable, segments[cable.segment])
     _plugged(host).parent.mkdir(parents=True, exist_ok=True)
     _plugged(host).touch()
     return inside

@@ -6,8 +6,11 @@ import json
 import os
 import socket
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from lab import loops
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,12 @@ def write_onprem(root: Path, authorized_keys: tuple[str, ...], host_key: str) ->
     public = subprocess.run(["ssh-keygen", "-y", "-f", str(key)], capture_output=True, text=True, check=True).stdout
     _put(root, "etc/ssh/ssh_host_ed25519_key.pub", public)
     _put(root, "etc/ssh/sshd_config.d/60-host-key.conf", "HostKey /etc/ssh/ssh_host_ed25519_key\n")
+
+
+def write_disks(root: Path, disks: Mapping[str, Path]) -> None:
+    """Names of a host's disks, for what stands in for udev; no file for a host without any."""
+    if disks:
+        _put(root, loops.LIST, "".join(f"{name} {device}\n" for name, device in disks.items()))
 
 
 def answers_ssh(address: str, port: int = 22, seconds: float = 0.5) -> bool:

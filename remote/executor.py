@@ -70,19 +70,23 @@ class _Process:
 class Ssh:
     """Over the operator's own ssh, as the spec says for each site: one connection a host, kept for the length of a block.
 
-    Keys of hosts must be known already, as for a run of Ansible.
+    Keys of hosts must be known already, as for a run of Ansible. known_hosts: text of a file with them; the operator's
+    own without one. key: file of a private key, in place of the spec's.
     """
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._logins = dict(_logins(cluster))
+    def __init__(self, cluster: Cluster, known_hosts: str = "", key: Path | None = None) -> None:
+        self._logins = dict(_logins(cluster, key))
         # Short: a socket's whole path may have 107 bytes.
         self._folder = tempfile.TemporaryDirectory(prefix="menagerie-ssh-")
+        self._known = Path(self._folder.name, "known_hosts") if known_hosts else None
+        if self._known:
+            self._known.write_text(known_hosts)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for control in Path(self._folder.name).iterdir():
+        for control in set(Path(self._folder.name).iterdir()) - {self._known}:
             command = ["ssh", "-O", "exit", "-o", f"ControlPath={control}", "any"]
             subprocess.run(command, check=False, capture_output=True)
         self._folder.cleanup()
@@ -102,6 +106,7 @@ class Ssh:
             "ControlPersist": "60",
             "ControlPath": f"{self._folder.name}/%C",
             **({"IdentityFile": login["key"]} if login["key"] else {}),
+            **({"UserKnownHostsFile": str(self._known)} if self._known else {}),
         }
         become = () if login["user"] == "root" else ("sudo", "-n")
         given = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
@@ -109,7 +114,7 @@ class Ssh:
         return ("ssh", *given, "-p", login["port"], "-l", login["user"], login["address"], "--", remote)
 
 
-def _logins(cluster: Cluster) -> Mapping[str, dict[str, str]]:
+def _logins(cluster: Cluster, key: Path | None) -> Mapping[str, dict[str, str]]:
     found = {}
     for pool, host in cluster.host_list():
         ssh = cluster.spec.sites[cluster.spec.pools[pool].site or ""].ssh
@@ -117,6 +122,6 @@ def _logins(cluster: Cluster) -> Mapping[str, dict[str, str]]:
             "address": str(host.address),
             "user": ssh.user,
             "port": str(ssh.port),
-            "key": ssh.private_key or "",
+            "key": str(key or ssh.private_key or ""),
         }
     return found

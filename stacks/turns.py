@@ -52,11 +52,12 @@ def stale_locks(folder: Path, any_machine: bool) -> bool:
 
 
 def _is_engine(pid: int) -> bool:
-    """Process ids are used again."""
+    """Process ids are used again, and one that has ended keeps its own until its parent has noticed (proc_pid_stat(5))."""
     try:
-        return Path(f"/proc/{pid}/comm").read_text().startswith("pulumi")
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(") ")
     except OSError:
         return False
+    return name.startswith("pulumi") and rest[0] not in "ZX"
 
 
 def _write(descriptor: int, text: str) -> None:

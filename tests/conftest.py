@@ -32,11 +32,14 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 @pytest.fixture(scope="session")
 def build() -> Callable[..., Cluster]:
     """build({"etcd": {"main": {"members": 5}}}): the lab with these fields changed. Mappings are
-    merged, everything else is replaced, and None takes a field away. Its pool in the region is left out: who wants
-    workers there says of which kind."""
+    merged, everything else is replaced, and None takes a field away. Its pool in the region, its links and its storage
+    are left out: who wants some says which."""
     spec = yaml.safe_load((LAB / "cluster.yaml").read_text())
     spec["pools"] = {name: pool for name, pool in spec["pools"].items() if "site" in pool}
+    for site in spec["sites"].values():
+        del site["links"], site["ceph"]
     hosts = HostsFile.model_validate(yaml.safe_load((LAB / "hosts.yaml").read_text())).hosts
+    hosts = tuple(host.model_copy(update={"links": {}}) for host in hosts)
 
     def built(changes: Mapping[str, Any] | None = None, hosts_by_pool: Mapping[str, Any] | None = None) -> Cluster:
         chosen = {"workers": hosts} if hosts_by_pool is None else dict(hosts_by_pool)

@@ -189,7 +189,8 @@ def _host_spec(props: Props) -> HostSpec:
     del fields["image"]
     fields["name"] = fields.pop("host")
     fields["authorized_keys"] = tuple(fields["authorized_keys"])
-    return HostSpec(**fields | {"memory_bytes": int(fields["memory_bytes"])})
+    disks = {name: int(size) for name, size in fields["disks"].items()}
+    return HostSpec(**fields | {"memory_bytes": int(fields["memory_bytes"]), "disks": disks})
 
 
 def _balancer_spec(props: Props) -> BalancerSpec:

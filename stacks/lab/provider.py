@@ -18,6 +18,7 @@ from lab.balancer import BalancerSpec
 from lab.hosts import HostSpec
 from lab.prepare import lab_spec, prepare
 from network.addresses import ROLES, AddressPlan, HostAddress
+from stacks.lab.disks import disks_of
 from stacks.lab.dynamic import DataCentre, Host, LoadBalancer, SecretStore, Volume
 from stacks.lab.ssh import SshKey
 from stacks.lab.store import LabStore
@@ -81,10 +82,11 @@ class LabProvider:
     def _machines_at_sites(self) -> None:
         self._ssh = SshKey("operator-ssh", pulumi.ResourceOptions(parent=self._pki))
         self._host_keys = {}
-        for _, host in self._cluster.host_list():
+        for pool, host in self._cluster.host_list():
             key = SshKey(f"{host.name}-ssh", pulumi.ResourceOptions(parent=self._pki))
             self._host_keys[host.name] = key
-            spec = HostSpec(host.name, "onprem", plan.rack(host.rack), str(host.address))
+            disks = disks_of(self._cluster, pool, host.name)
+            spec = HostSpec(host.name, "onprem", plan.rack(host.rack), str(host.address), disks=disks)
             own = {"authorized_keys": [self._ssh.public_key], "host_key": key.private_key}
             Host(spec, self._lab.image, self._on(self._datacentre), **own)
 

@@ -11,6 +11,7 @@ import yaml
 
 from cli import roce as verbs
 from cli.main import app
+from operations import ssh
 from remote import executor
 from tests.cli.conftest import Menagerie
 from tests.roce.support import Fabric
@@ -45,7 +46,7 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> Callable[[Fabric], Fabric]:
             pass
 
     def set_(fabric: Fabric) -> Fabric:
-        monkeypatch.setattr(executor, "Ssh", lambda _: InPlaceOfSsh(fabric))
+        monkeypatch.setattr(ssh, "ssh_to", lambda _: InPlaceOfSsh(fabric))
         return fabric
 
     return set_

@@ -51,6 +51,7 @@ def traces() -> dict[str, set[str]]:
         "interfaces": {entry.name for entry in Path("/sys/class/net").iterdir()},
         "routes": _lines("ip", "-4", "route"),
         "mounts": {line.split(" ")[1] for line in Path("/proc/mounts").read_text().splitlines()},
+        "disks": _lines("losetup", "--list", "--noheadings", "--output", "BACK-FILE"),
         "cgroups": {str(path) for path in Path("/sys/fs/cgroup").glob("*/*") if path.is_dir()},
         "processes": _processes(),
         "state": {str(path) for path in (Path("/var/lib"), Path("/run")) for path in path.glob("menagerie*")},

@@ -229,6 +229,16 @@ def test_ssh_reaches_hosts_as_the_spec_says(build: Build) -> None:
     assert {"BatchMode=yes", "StrictHostKeyChecking=yes", "IdentityFile=/keys/ops"} <= set(words)
 
 
+def test_ssh_believes_the_keys_that_it_is_given_and_leaves_no_file(build: Build) -> None:
+    with Ssh(fabric(build, 2), "10.6.0.3 ssh-ed25519 AAAA\n", Path("/keys/ours")) as executor:
+        options = [word.partition("=") for word in executor.command("h2", ["true"]) if "=" in word]
+        given = {name: value for name, _, value in options}
+        known = Path(given["UserKnownHostsFile"])
+        assert known.read_text() == "10.6.0.3 ssh-ed25519 AAAA\n"
+    assert given["IdentityFile"] == "/keys/ours"
+    assert not known.parent.exists()
+
+
 def test_a_process_is_ended_when_it_takes_too_long_or_is_no_more_needed() -> None:
     from remote.executor import _Process
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
+from cluster.spec import Cluster
 from lab.balancer import BalancerSpec
 from lab.hosts import HostSpec
 from lab.plan import LabSpec
 from stacks.lab import dynamic
+from stacks.lab.disks import disks_of
 
 
 def _through_the_engine(value: Any) -> Any:
@@ -33,7 +36,22 @@ def test_a_load_balancer_is_asked_for_with_whole_numbers() -> None:
 
 def test_a_host_is_asked_for_with_whole_numbers_and_without_its_image() -> None:
     spec = HostSpec("worker-1", "onprem", "rack/r1", "10.78.1.11", authorized_keys=("ssh-ed25519 A",), host_key="KEY")
+    spec = replace(spec, disks={"lab-EMPTY_worker-1-1": 10 * 2**30})
     fields = _through_the_engine(asdict(spec))
     props = {**fields, "host": fields.pop("name"), "image": "/image", "__provider": "p"}
     del props["name"]
     assert str(dynamic._host_spec(props)) == str(spec)
+
+
+def test_machines_have_the_disks_that_the_site_s_storage_is_to_be_on(build: Callable[..., Cluster]) -> None:
+    kinds = {
+        "a": {"by_id": "lab-A_*", "count": 2, "min_size": "2GiB"},
+        "b": {"by_id": "lab-B?", "count": 1, "min_size": "1GiB"},
+    }
+    cluster = build({"sites": {"onprem": {"ceph": {"hosts": ["workers"], "disks": kinds}}}})
+    assert disks_of(cluster, "workers", "worker-1") == {
+        "lab-A_worker-1-1": 2 * 2**30,
+        "lab-A_worker-1-2": 2 * 2**30,
+        "lab-B1": 2**30,
+    }
+    assert disks_of(build(), "workers", "worker-1") == {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -70,6 +71,18 @@ def test_a_lock_of_a_dead_process_is_stale(tmp_path: Path) -> None:
 def test_a_process_id_that_another_program_has_now_is_of_the_dead(tmp_path: Path) -> None:
     lock(tmp_path, pid=os.getpid())
     assert stale_locks(tmp_path, any_machine=False)
+
+
+def test_a_lock_is_stale_once_its_engine_has_ended_even_while_nobody_has_noticed_the_end(tmp_path: Path) -> None:
+    engine = tmp_path / "pulumi"
+    shutil.copy("/bin/sleep", engine)
+    with subprocess.Popen([engine, "60"]) as running:
+        (tmp_path / "locks").mkdir()
+        lock(tmp_path / "locks", pid=running.pid)
+        assert not stale_locks(tmp_path / "locks", any_machine=True)
+        running.kill()
+        os.waitid(os.P_PID, running.pid, os.WEXITED | os.WNOWAIT)
+        assert stale_locks(tmp_path / "locks", any_machine=True)
 
 
 def test_a_lock_of_a_living_engine_is_not_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,87 @@
+"""Storage hosts with empty disks: what they say of them, and what Rook would be told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from lab.hosts import run as on_host
+from tests.lab.support import ROOT, Run, menagerie
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
+
+CRDS = ROOT.parent / "shared" / "data" / "rook-crds.yaml"
+DISK = "/dev/disk/by-id/lab-EMPTY_worker-3-1"
+
+
+@pytest.fixture
+def kubectl(lab: Run) -> list[str]:
+    kubeconfig = menagerie("kubeconfig", "lab").out.strip()
+    return [str(ROOT / ".menagerie" / "bin" / "kubectl"), "--kubeconfig", kubeconfig]
+
+
+@pytest.fixture
+def crds(kubectl: list[str]) -> Iterator[None]:
+    """Rook's own, with the namespace that its release has."""
+    if not CRDS.exists():
+        pytest.skip("Rook's CRDs are not beside this checkout (shared/data/rook-crds.yaml)")
+    run(*kubectl, "create", "namespace", "rook-ceph")
+    run(*kubectl, "create", "-f", str(CRDS))
+    yield
+    run(*kubectl, "delete", "-f", str(CRDS), "--wait=false")
+    run(*kubectl, "delete", "namespace", "rook-ceph", "--wait=false")
+
+
+def run(*command: str, text: str | None = None) -> str:
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_link_of_every_machine_is_as_declared(lab: Run) -> None:
+    checked = menagerie("links", "check", "lab", "--json")
+    assert checked.code == 0, checked.out + checked.err
+    assert [(each["host"], each["lines"]) for each in checked.json["hosts"]] == [
+        ("worker-1", []), ("worker-2", []), ("worker-3", []),
+    ]  # fmt: skip
+
+
+def test_a_real_api_server_takes_what_rook_is_told_of_the_disks_that_hosts_have_found(
+    kubectl: list[str], crds: None, tmp_path: Path
+) -> None:
+    found = menagerie("ceph", "facts", "lab", "-o", str(tmp_path))
+    assert found.code == 0, found.err
+    rendered = menagerie("ceph", "render", "lab", "--facts", str(tmp_path))
+    assert rendered.code == 0, rendered.err
+    documents = [document for document in yaml.safe_load_all(rendered.out) if document]
+    (cluster,) = [each for each in documents if each["kind"] == "CephCluster"]
+    devices = {
+        node["name"]: [device["name"] for device in node["devices"]] for node in cluster["spec"]["storage"]["nodes"]
+    }
+    assert devices == {f"worker-{n}": [f"/dev/disk/by-id/lab-EMPTY_worker-{n}-1"] for n in (1, 2, 3)}
+    run(*kubectl, "apply", "--server-side", "--validate=strict", "-f", "-", text=rendered.out)
+    again = run(*kubectl, "apply", "--server-side", "--validate=strict", "-f", "-", "-o", "json", text=rendered.out)
+    assert len(json.loads(again)["items"]) == len(documents)
+    run(*kubectl, "delete", "--wait=false", "--ignore-not-found", "-f", "-", text=rendered.out)
+
+
+def test_a_disk_with_something_on_it_is_refused_by_name_and_left_as_it_is(lab: Run) -> None:
+    on_host("worker-3", ["mkswap", DISK])
+    refused = menagerie("configure", "lab", "--limit", "worker-3", "--tags", "storage_host", "--json")
+    try:
+        assert refused.code == 1, refused.out
+        (failure,) = refused.json["failures"]
+        assert "0 empty disks are as ceph.disks.loop says" in failure["message"]
+        assert (
+            "has swap space. Rook takes only empty devices. Wipe it, or remove it from ceph.disks" in failure["message"]
+        )
+        assert on_host("worker-3", ["blkid", "-o", "value", "-s", "TYPE", DISK]).stdout == "swap\n"
+    finally:
+        on_host("worker-3", ["wipefs", "--all", DISK])
+        on_host("worker-3", ["dd", "if=/dev/zero", f"of={DISK}", "bs=1M", "count=2", "conv=notrunc"])
+    assert menagerie("configure", "lab", "--limit", "worker-3", "--tags", "storage_host", "--json").code == 0

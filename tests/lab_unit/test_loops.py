@@ -1,0 +1,51 @@
+"""Empty disks of hosts: real loop devices, found again by where their files are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab import loops
+from lab.errors import LabError
+
+SIZE = 64 << 20
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    if os.geteuid() != 0 or not Path("/dev/loop-control").exists():
+        pytest.skip("loop devices need root and a kernel that has them")
+    place = tmp_path / "host" / "disks"
+    yield place
+    loops.remove(place)
+
+
+@pytest.fixture
+def disks(folder: Path) -> dict[str, Path]:
+    try:
+        return loops.plug_in(folder, {"lab-EMPTY_a-1": SIZE, "lab-EMPTY_a-2": SIZE})
+    except LabError as error:
+        pytest.skip(f"no loop device can be made here: {error}")
+
+
+def test_disks_are_empty_of_their_size_and_no_hard_disks(disks: dict[str, Path], folder: Path) -> None:
+    assert list(disks) == ["lab-EMPTY_a-1", "lab-EMPTY_a-2"]
+    for name, device in disks.items():
+        block = Path("/sys/block", device.name)
+        assert int((block / "size").read_text()) * 512 == SIZE
+        assert (block / "queue" / "rotational").read_text() == "0\n"
+        assert (folder / name).stat().st_blocks == 0
+
+
+def test_they_are_found_and_taken_away_by_a_folder_above_them_also_once_their_files_are_gone(
+    disks: dict[str, Path], folder: Path
+) -> None:
+    (folder / "lab-EMPTY_a-1").unlink()
+    assert set(loops.below(folder.parent)) == set(disks.values())
+    assert loops.below(folder.parent / "another") == {}
+    loops.remove(folder.parent)
+    assert loops.below(folder.parent) == {}
+    assert not folder.parent.exists()
