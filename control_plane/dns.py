@@ -1,8 +1,9 @@
-"""CoreDNS, as kubeadm would install it, but for three things that kubeadm can't do.
+"""CoreDNS, as kubeadm would install it, but for four things that kubeadm can't do.
 
 Its phase refuses a newer CoreDNS than its own the second time it runs ("start version not
 supported"), always takes the tenth address of services, and leaves CoreDNS on a dead node for as
-long as the jobs there.
+long as the jobs there. It also only prefers that replicas are apart: the first node to join a new
+cluster then has all of them for ever, and the cluster no names while that node is away.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from cluster import versions
+from cluster.pools import TaintEffect
 from cluster.spec import Cluster
 from control_plane.objects import Object, cluster_role, cluster_role_binding
 from network.addresses import AddressPlan
@@ -18,6 +20,7 @@ NAME = "coredns"
 NAMESPACE = "kube-system"
 _LABELS = {"k8s-app": "kube-dns"}
 _GIVE_UP_S = 60
+_REPLICAS = 2
 
 _COREFILE = """\
 .:53 {{
@@ -60,7 +63,7 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
             "metadata": {"name": NAME, "namespace": NAMESPACE},
             "data": {"Corefile": _COREFILE.format(domain=cluster.spec.network.domain)},
         },
-        _deployment(),
+        _deployment(cluster),
         _service(plan),
     )
 
@@ -83,25 +86,36 @@ def _service(plan: AddressPlan) -> Object:
     }
 
 
-def _deployment() -> Object:
+def _deployment(cluster: Cluster) -> Object:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": _LABELS},
         "spec": {
-            "replicas": 2,
+            "replicas": _REPLICAS,
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
             "selector": {"matchLabels": _LABELS},
-            "template": {"metadata": {"labels": _LABELS}, "spec": _pod()},
+            "template": {"metadata": {"labels": _LABELS}, "spec": _pod(cluster)},
         },
     }
 
 
-def _pod() -> Object:
-    apart = {
-        "labelSelector": {"matchLabels": _LABELS},
-        "topologyKey": "kubernetes.io/hostname",
-    }
+def _apart(cluster: Cluster) -> Object:
+    """Never two on a host, where there is one for each."""
+    term = {"labelSelector": {"matchLabels": _LABELS}, "topologyKey": "kubernetes.io/hostname"}
+    if _hosts(cluster) < _REPLICAS:
+        return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+def _hosts(cluster: Cluster) -> int:
+    """Hosts that the cluster has at least, and whose taints let CoreDNS in."""
+    soft = TaintEffect.PREFER_NO_SCHEDULE
+    pools = {name: p for name, p in cluster.spec.pools.items() if all(taint.effect is soft for taint in p.taints)}
+    return sum(len(cluster.hosts.get(name, ())) if pool.site else pool.min for name, pool in pools.items())
+
+
+def _pod(cluster: Cluster) -> Object:
     gone: list[dict[str, Any]] = [
         {
             "key": f"node.kubernetes.io/{what}",
@@ -116,11 +130,7 @@ def _pod() -> Object:
         "priorityClassName": "system-cluster-critical",
         "nodeSelector": {"kubernetes.io/os": "linux"},
         "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}, *gone],
-        "affinity": {
-            "podAntiAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": apart}]
-            }
-        },
+        "affinity": {"podAntiAffinity": _apart(cluster)},
         "dnsPolicy": "Default",
         "containers": [_container()],
         "volumes": [

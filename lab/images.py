@@ -54,6 +54,11 @@ class ImageStore:
     manifests: Mapping[tuple[str, str], bytes]
 
 
+# Without these names nft lists a key as ". 17 . 53". A kube-proxy that starts anew and finds no ". udp . 53" among the
+# keys adds that, and deletes the other as a leftover: the same one to the kernel, and with it every Service is gone.
+_PROTOCOLS = b"tcp 6 TCP\nudp 17 UDP\nsctp 132 SCTP\n"
+
+
 def programs() -> tuple[str, ...]:
     """The programs of tools/ that the images are made of."""
     return ("kube-proxy", "coredns", "proxy-agent")
@@ -105,7 +110,11 @@ def _images(paths: Mapping[str, Path], home: Path) -> tuple[Image, ...]:
         Image(agent, (tar.Entry("proxy-agent", paths["proxy-agent"]),), ("/proxy-agent",)),
         Image(
             f"{kubernetes}/kube-proxy:v{versions.KUBERNETES}",
-            (tar.Entry("usr/local/bin/kube-proxy", paths["kube-proxy"]), *_from_this_machine("nft", "usr/sbin/nft")),
+            (
+                tar.Entry("usr/local/bin/kube-proxy", paths["kube-proxy"]),
+                tar.Entry("etc/protocols", _PROTOCOLS, 0o644),
+                *_from_this_machine("nft", "usr/sbin/nft"),
+            ),
             ("/usr/local/bin/kube-proxy",),
         ),
         _busybox(),

@@ -102,7 +102,7 @@ def test_kube_proxy_finds_nft_where_it_looks(store: images.ImageStore) -> None:
     manifest = json.loads(store.manifests["kube-proxy", f"v{versions.KUBERNETES}"])
     layer = store.blobs / manifest["layers"][0]["digest"].replace(":", "/")
     with tarfile.open(layer) as archive:
-        assert {"usr/local/bin/kube-proxy", "usr/sbin/nft"} <= set(archive.getnames())
+        assert {"usr/local/bin/kube-proxy", "usr/sbin/nft", "etc/protocols"} <= set(archive.getnames())
 
 
 def test_images_are_written_once(store: images.ImageStore) -> None:

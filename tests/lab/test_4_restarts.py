@@ -1,0 +1,45 @@
+"""Parts of a node that start anew beside what they left in the kernel."""
+
+from __future__ import annotations
+
+import pytest
+from kubernetes import client
+
+from cluster.load import find_cluster, load_cluster
+from operations.stack import access_to
+from operations.verify.workload import workload
+from operations.waiting import is_ready, wait_until
+from tests.lab.support import ROOT, Run
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
+
+NODE = "worker-1"
+
+
+def test_services_are_reached_all_the_time_while_kube_proxy_starts_anew(lab: Run) -> None:
+    api = access_to(load_cluster(find_cluster("lab", ROOT))).api()
+    core = client.CoreV1Api(api)
+
+    def proxy() -> client.V1Pod:
+        found = core.list_namespaced_pod(
+            "kube-system", label_selector="k8s-app=kube-proxy", field_selector=f"spec.nodeName={NODE}"
+        )
+        return found.items[0]
+
+    with workload(api, frozenset({NODE}), print) as pods:
+        pod = pods.pods()[NODE]
+        url = f"http://probe.{pods.namespace}.svc.cluster.local/"
+        wait_until(lambda: "" if pods.word in pods.fetch(pod, url) else "no answer yet", 60, print)
+        before = proxy().metadata.name
+        core.delete_namespaced_pod(before, "kube-system")
+        missed = []
+
+        def missing() -> str:
+            missed.append(pods.word not in pods.fetch(pod, url))
+            now = proxy()
+            return "" if now.metadata.name != before and is_ready(now) else "no new kube-proxy yet"
+
+        wait_until(missing, 60, print)
+        for _ in range(10):
+            missing()
+    assert not any(missed)
