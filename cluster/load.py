@@ -95,12 +95,13 @@ def find_cluster(name_or_path: str, root: Path) -> Path:
     if os.path.isfile(root / FOLDER / given / SPEC_FILE):
         return root / FOLDER / given / SPEC_FILE
     known = clusters(root)
-    message = f"there is no cluster {name_or_path}{did_you_mean(name_or_path, known)}"
-    best = near(name_or_path, known)
+    place = given if "/" in name_or_path else Path(FOLDER) / given
+    message = f"there is no cluster {name_or_path}{did_you_mean(given.name, known)}"
+    best = near(given.name, known)
     hint = f"write {best[0]}" if best else f"write one of {', '.join(known)}, or the path of a {SPEC_FILE}"
     if not known:
-        hint = f"write {FOLDER}/{name_or_path}/{SPEC_FILE}"
-    raise SpecError([Problem("CFG-016", message, hint, f"{FOLDER}/{name_or_path}/{SPEC_FILE}")])
+        hint = f"write {place / SPEC_FILE}"
+    raise SpecError([Problem("CFG-016", message, hint, str(place / SPEC_FILE))])
 
 
 def clusters(root: Path) -> list[str]:

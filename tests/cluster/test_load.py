@@ -179,6 +179,22 @@ def test_an_unknown_cluster_names_the_nearest(tmp_path: Path) -> None:
     assert refused.value.problems[0].code == "CFG-016"
 
 
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("jagaur", "inventories/jagaur/cluster.yaml"),
+        ("inventories/jagaur", "inventories/jagaur/cluster.yaml"),
+        ("inventories/jagaur/", "inventories/jagaur/cluster.yaml"),
+        ("/elsewhere/jagaur", "/elsewhere/jagaur/cluster.yaml"),
+    ],
+)
+def test_a_path_that_is_no_cluster_is_told_as_it_was_given(tmp_path: Path, name: str, file: str) -> None:
+    write(tmp_path / "inventories" / "jaguar" / "cluster.yaml", "")
+    with pytest.raises(SpecError, match="did you mean jaguar") as refused:
+        find_cluster(name, tmp_path)
+    assert (refused.value.problems[0].file, refused.value.problems[0].hint) == (file, "write jaguar")
+
+
 @pytest.mark.parametrize("name", ["", "..", "no/such", "x" * 300])
 def test_any_name_that_is_no_cluster_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(SpecError):
