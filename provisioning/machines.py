@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from ipaddress import IPv4Address, IPv4Network
 
 from cluster.fields import did_you_mean
+from cluster.packages import needed
 from cluster.provisioning import Provisioning
 from cluster.sites import Site
 from cluster.spec import Cluster
@@ -32,6 +33,7 @@ class Machine:
     mtu: int
     user: str
     ssh_port: int
+    packages: tuple[str, ...]
     settings: Provisioning
 
     @property
@@ -93,5 +95,6 @@ def every(cluster: Cluster) -> Iterable[Machine]:
             site.link_mtu,
             site.ssh.user,
             site.ssh.port,
+            needed(site, pool, host),
             site.provisioning,
         )

@@ -17,8 +17,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from provisioning.machines import Machine
 
 TEMPLATES = Path(__file__).parent / "templates"
-PACKAGES = ("openssh-server", "python3", "sudo", "systemd-timesyncd")
-"""What Ansible needs to log in and run, and the time before the first certificate is looked at."""
 
 
 @cache
@@ -52,7 +50,7 @@ def tree(machines: Sequence[Machine], wipe_until: Mapping[str, int] | None = Non
         values = {"machine": machine, "settings": machine.settings, "base": f"{machine.settings.server}/{folder}"}
         mirror = urlsplit(machine.settings.mirror)
         files[f"{folder}.ipxe"] = _text("machine.ipxe.j2", **values)
-        files[f"{folder}/preseed.cfg"] = _text("preseed.cfg.j2", **values, mirror=mirror, packages=PACKAGES)
+        files[f"{folder}/preseed.cfg"] = _text("preseed.cfg.j2", **values, mirror=mirror)
         files[f"{folder}/disk.sh"] = _text("disk.sh.j2", **values, wipe_until=consent.get(machine.name, 0))
         files[f"{folder}/late.sh"] = _text("late.sh.j2", **values)
     return files

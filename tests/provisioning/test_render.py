@@ -299,6 +299,8 @@ def test_the_installed_machine_has_its_address_lets_operators_in_and_has_told_it
     assert "PermanentMACAddress=b8:59:9f:10:00:01\n" in network
     assert "Address=127.9.1.11/24\nGateway=127.9.1.1\n" in network
     assert "MTUBytes=9000\n" in network
+    clock = (target / "etc/chrony/chrony.conf").read_text()
+    assert clock.startswith("server 10.9.255.1 iburst\nserver time.example.org iburst\n")
     keys = target / "root/.ssh/authorized_keys"
     assert keys.read_text().startswith("ssh-ed25519 ")
     assert keys.stat().st_mode & 0o777 == 0o600

@@ -3,7 +3,7 @@
 set -eu
 target=${MENAGERIE_TARGET:-/target}
 
-mkdir -p "$target/etc/systemd/network" "$target/etc/systemd/timesyncd.conf.d" "$target/etc/ssh/sshd_config.d"
+mkdir -p "$target/etc/systemd/network" "$target/etc/chrony" "$target/etc/ssh/sshd_config.d"
 cat > "$target/etc/systemd/network/10-menagerie.network" <<'END'
 [Match]
 PermanentMACAddress=b8:59:9f:10:00:01
@@ -17,9 +17,14 @@ Gateway=10.9.1.1
 LLDP=yes
 END
 printf 'auto lo\niface lo inet loopback\n' > "$target/etc/network/interfaces"
-cat > "$target/etc/systemd/timesyncd.conf.d/menagerie.conf" <<'END'
-[Time]
-NTP=10.9.255.1 time.example.org
+cat > "$target/etc/chrony/chrony.conf" <<'END'
+server 10.9.255.1 iburst
+server time.example.org iburst
+makestep 1 3
+rtcsync
+driftfile /var/lib/chrony/chrony.drift
+port 0
+cmdport 0
 END
 cat > "$target/etc/ssh/sshd_config.d/10-menagerie.conf" <<'END'
 PasswordAuthentication no
@@ -35,7 +40,7 @@ ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICGTXi7fQMqDwQUUn6SciDSEk7spf23+bIK+GcfgbfcT
 END
 chmod 700 "$home/.ssh"
 chmod 600 "$home/.ssh/authorized_keys"
-in-target systemctl enable systemd-networkd systemd-timesyncd ssh
+in-target systemctl enable systemd-networkd chrony ssh
 # The key was made on this machine and its private half never leaves it. Told for an hour, for `machines install` may be
 # interrupted and begun again.
 again=0
