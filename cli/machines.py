@@ -47,8 +47,8 @@ MachinesOpt = Annotated[
 
 @app.command(
     epilog=examples(
-        ("machines render jaguar -o served", "a folder for each site"),
-        ("machines render jaguar -o served --wipe r7", "used disks too, today"),
+        ("machines render jaguar -o served", "a folder a site"),
+        ("machines render jaguar -o served --wipe r07", "used disks too"),
     )
 )
 def render(
@@ -96,7 +96,7 @@ def render(
 @app.command(
     epilog=examples(
         ("machines check jaguar", "every machine, by its BMC"),
-        ("machines check jaguar --limit r7", "one rack"),
+        ("machines check jaguar --limit r07", "one rack"),
         ("machines check jaguar --json", "model, power, MACs"),
     )
 )
@@ -127,8 +127,8 @@ def check(cluster: ClusterArg, limit: MachinesOpt = None, as_json: JsonOpt = Fal
 
 @app.command(
     epilog=examples(
-        ("machines install jaguar --limit r7 --dry-run", "only look"),
-        ("machines install jaguar --limit r7", "one rack; asks"),
+        ("machines install jaguar --limit r07 --dry-run", "only look"),
+        ("machines install jaguar --limit r07", "one rack; asks"),
         ("machines install jaguar --yes --json", "for scripts"),
     )
 )

@@ -1,0 +1,61 @@
+"""The example with machines of its own, jaguar: what docs and help pages say of it can be done."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cli.machines import app
+from cluster.load import load_cluster
+from provisioning.machines import machines
+from provisioning.render import write
+from tests.cli.conftest import Menagerie
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "provisioning-jaguar"
+FIRST = "02-00-0a-08-01-0b"
+
+
+def commands() -> list[list[str]]:
+    """Every `machines ... jaguar ...` that is written for operators, as words."""
+    texts = [path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))]
+    texts += [command.epilog or "" for command in app.registered_commands]
+    found = re.findall(r"\bmachines \w+ jaguar[^#`|\n]*", "\n".join(texts))
+    return [shlex.split(re.split(r" {2,}", text)[0]) for text in found]
+
+
+def test_the_files_of_the_first_machine_are_the_ones_kept(menagerie: Menagerie, tmp_path: Path) -> None:
+    """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
+    ran = menagerie("machines", "render", "jaguar", "-o", str(tmp_path))
+    assert (ran.code, "2500 machines, 10003 files changed" in ran.out) == (0, True), ran.err
+    served = tmp_path / "sjc1" / "machines"
+    files = [served / f"{FIRST}.ipxe", *(served / FIRST).iterdir()]
+    made = {str(path.relative_to(served)): path.read_text() for path in files}
+    if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
+        write(made, GOLDEN)
+    kept = {str(path.relative_to(GOLDEN)): path.read_text() for path in GOLDEN.rglob("*") if path.is_file()}
+    assert kept == made
+    hosts = re.findall(r"^dhcp-host=.*", (tmp_path / "sjc1" / "dnsmasq.conf").read_text(), re.MULTILINE)
+    assert len(hosts) == 2500
+    assert hosts[0] == "dhcp-host=02:00:0a:08:01:0b,10.8.1.11,jaguar-gpu-0001"
+
+
+def test_what_docs_and_help_pages_say_of_it_means_machines_that_it_has() -> None:
+    cluster = load_cluster(ROOT / "inventories" / "jaguar" / "cluster.yaml")
+    told = commands()
+    assert {words[1] for words in told} == {"render", "check", "install"}
+    for words in told:
+        limits = [words[at + 1] for at, word in enumerate(words) if word in ("--limit", "--wipe")]
+        assert machines(cluster, limits), words
+
+
+@pytest.mark.parametrize("name", ["horus", "ibis", "lab"])
+def test_a_cluster_without_provisioning_says_where_it_is_explained(
+    menagerie: Menagerie, tmp_path: Path, name: str
+) -> None:
+    ran = menagerie("machines", "render", name, "-o", str(tmp_path))
+    assert (ran.code, "docs/provisioning.md" in ran.err) == (2, True)
