@@ -70,6 +70,14 @@ options:
     type: str
     choices: [fail, report]
     default: fail
+  may_lack:
+    description:
+      - Groups of settings, such as C(net.ipv6), that a kernel may have been started without.
+      - Where it was, settings of the group are left out of files under C(/etc/sysctl.d), and told in C(left_out) and a
+        warning. A single setting that is missing stays a matter of C(unsettable).
+    type: list
+    elements: str
+    default: []
   never_lower:
     description:
       - Where the running kernel has more than a whole number in a file under C(/etc/sysctl.d), the file gets the kernel's.
@@ -115,6 +123,7 @@ programs: {description: Programs that were replaced., type: list, elements: str,
 files: {description: Files that were written or removed., type: list, elements: str, returned: always}
 live: {description: Settings changed and modules loaded in the running kernel., type: list, elements: str, returned: always}
 unsettable: {description: Settings that this kernel view does not have., type: list, elements: str, returned: always}
+left_out: {description: Settings whose whole group this kernel lacks., type: list, elements: str, returned: always}
 actions: {description: "What was done to units, such as restart containerd.service.", type: list, elements: str,
           returned: always}
 newer: {description: Inputs that were newer than the start of their unit., type: list, elements: str, returned: always}
@@ -158,6 +167,7 @@ ARGUMENTS = {
     "files": {"type": "list", "elements": "dict", "default": [], "options": FILE},
     "absent": {"type": "list", "elements": "path", "default": []},
     "unsettable": {"type": "str", "choices": ["fail", "report"], "default": "fail"},
+    "may_lack": {"type": "list", "elements": "str", "default": []},
     "never_lower": {"type": "bool", "default": False},
     "swap_off": {"type": "bool", "default": False},
     "units": {"type": "list", "elements": "dict", "default": [], "options": units.OPTIONS},
@@ -184,7 +194,8 @@ def converge(params: dict[str, Any], check: bool) -> dict[str, Any]:
     replaced = sorted(path for program in fetched for path in programs.targets(program))
     if fetched and not check:
         programs.apply(fetched, params["attempts"], params["timeout"])
-    wanted = kernel.raised(params["files"]) if params["never_lower"] else params["files"]
+    wanted, left_out = kernel.without(params["files"], params["may_lack"])
+    wanted = kernel.raised(wanted) if params["never_lower"] else wanted
     changes = files.changes(wanted, params["absent"])
     if not check:
         files.apply(changes)
@@ -195,6 +206,7 @@ def converge(params: dict[str, Any], check: bool) -> dict[str, Any]:
         "changed": bool(replaced or written or applied.live or current.actions),
         "programs": replaced,
         "files": written,
+        "left_out": left_out,
         **applied._asdict(),
         **current._asdict(),
         "diff": differences(fetched, changes, applied.live, current.actions),
@@ -220,6 +232,8 @@ def main() -> None:
         module.fail_json(msg=str(error))
     if result["unsettable"] and module.params["unsettable"] == "report":
         module.warn("not settable here, written for the next boot: " + ", ".join(result["unsettable"]))
+    if result["left_out"]:
+        module.warn("left out, for this kernel has none of their group: " + ", ".join(result["left_out"]))
     module.exit_json(**result)
 
 

@@ -118,6 +118,49 @@ def test_the_real_sshd_ends_up_with_keys_alone_and_few_ciphers(host: Host) -> No
     assert "sha1" not in found["kexalgorithms"] + found["macs"]
 
 
+# The host's own view of /proc/sys/net, as a kernel has it that was started with ipv6.disable=1. Settings of IPv4 are
+# those of the host's own network namespace.
+WITHOUT_IPV6 = (
+    "mount -t tmpfs x /mnt && mkdir -p /mnt/net/ipv4 && mount --bind /proc/sys/net/ipv4 /mnt/net/ipv4"
+    " && mount --rbind /mnt/net /proc/sys/net"
+)
+SYSCTLS = {"net.ipv4.conf.all.rp_filter": 2, "net.ipv6.conf.all.accept_redirects": 0}
+
+
+@pytest.fixture
+def overlaid(tmp_path: Path) -> Host:
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount")
+    made = Host(tmp_path, "role: hardening, when: hardening_enabled", ("/etc", "/usr/local/libexec", "/usr/local/sbin"))
+    made.command("sshd", "#!/bin/sh\n")
+    return made
+
+
+def test_a_host_without_ipv6_gets_the_other_settings_and_says_what_was_left_out(overlaid: Host) -> None:
+    place = "/etc/sysctl.d/60-menagerie-hardening.conf"
+    asked = {"hardening_sysctls": SYSCTLS, "hardening_updates": False, "hardening_ssh": False}
+    dry = overlaid.play("--check", before=WITHOUT_IPV6, **asked)
+    assert (dry.code, dry.changed, place in overlaid.files()) == (0, 1, False), dry.out
+    live = overlaid.folder / "live"
+    after = f"cat /proc/sys/net/ipv4/conf/all/rp_filter > {live}"
+    first = overlaid.play(before=WITHOUT_IPV6, after=after, **asked)
+    assert (first.code, first.changed, live.read_text()) == (0, 1, "2\n"), first.out
+    assert overlaid.files()[place] == "net.ipv4.conf.all.rp_filter = 2\n"
+    told = " ".join(first.out.split())
+    assert "left out, for this kernel has none of their group: net.ipv6.conf.all.accept_redirects" in told
+    again = overlaid.play(before=f"{WITHOUT_IPV6} && echo 2 > /proc/sys/net/ipv4/conf/all/rp_filter", **asked)
+    assert (again.code, again.changed) == (0, 0), again.out
+    with_it = overlaid.play(**asked)
+    assert (with_it.code, with_it.changed, "left out" in with_it.out) == (0, 1, False), with_it.out
+    assert overlaid.files()[place] == "".join(f"{key} = {value}\n" for key, value in SYSCTLS.items())
+
+
+def test_a_setting_of_a_group_that_is_there_must_be_there_itself(overlaid: Host) -> None:
+    ran = overlaid.play(hardening_sysctls={"net.ipv4.no_such": 1}, hardening_updates=False, hardening_ssh=False)
+    assert ran.code != 0
+    assert "this kernel has no setting net.ipv4.no_such" in ran.out
+
+
 def test_updates_need_their_package_and_hold_the_driver_and_the_kernel(host: Host) -> None:
     missing = host.play(before=READY, hardening_sysctls={})
     if not shutil.which("unattended-upgrade"):

@@ -62,6 +62,18 @@ def test_active_swap_is_read_without_its_heading(host, tmp_path, monkeypatch):
     assert host("kernel").active_swap() == ["/dev/sda2"]
 
 
+def test_settings_of_a_group_that_the_kernel_lacks_are_left_out_and_told(host, tmp_path, monkeypatch):
+    monkeypatch.setattr(host("kernel"), "PROC_SYS", str(tmp_path))
+    (tmp_path / "net" / "ipv4").mkdir(parents=True)
+    text = "# why\nnet.ipv4.x = 1\nnet/ipv6/conf/all/y = 1\nnet.ipv6.z = 1\nnet.ipv60.z = 1\n"
+    files = [{"path": "/etc/sysctl.d/60-x.conf", "text": text}, {"path": "/etc/other", "text": "net.ipv6.z = 1\n"}]
+    kept, left_out = host("kernel").without(files, ["net.ipv4", "net.ipv6"])
+    assert left_out == ["net/ipv6/conf/all/y", "net.ipv6.z"]
+    assert kept == [{**files[0], "text": "# why\nnet.ipv4.x = 1\nnet.ipv60.z = 1\n"}, files[1]]
+    (tmp_path / "net" / "ipv6").mkdir()
+    assert host("kernel").without(files, ["net.ipv4", "net.ipv6"]) == (files, [])
+
+
 def test_what_the_running_kernel_has_more_of_is_never_lowered(host, tmp_path, monkeypatch):
     monkeypatch.setattr(host("kernel"), "PROC_SYS", str(tmp_path))
     for name, live in {"first": "128", "second": "20000", "third": "16384", "words": "4096 9"}.items():

@@ -13,6 +13,7 @@ NOTHING = {
     "files": [],
     "absent": [],
     "unsettable": "fail",
+    "may_lack": [],
     "never_lower": False,
     "swap_off": False,
     "units": [],

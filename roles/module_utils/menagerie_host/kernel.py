@@ -56,21 +56,34 @@ def raised(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
     0 stays: where a limit is 0 it is off, which is no size.
     """
     larger = {
-        key: live
+        key: f"{key} = {live}\n"
         for key, (live, value) in compare_settings(live_settings(files))[0].items()
         if live.isdigit() and value.isdigit() and int(live) > int(value) > 0
     }
-    if not larger:
+    return _with(files, larger)
+
+
+def without(files: list[dict[str, Any]], may_lack: list[str]) -> tuple[list[dict[str, Any]], list[str]]:
+    """(`files` without the settings of groups such as net.ipv6 that this kernel lacks, those settings).
+
+    A kernel that is started with ipv6.disable=1 has no /proc/sys/net/ipv6 at all.
+    """
+    lacking = [setting_path(group) + "/" for group in may_lack if not os.path.isdir(setting_path(group))]
+    left_out = [key for key in live_settings(files) if setting_path(key).startswith(tuple(lacking))]
+    return _with(files, dict.fromkeys(left_out, "")), left_out
+
+
+def _with(files: list[dict[str, Any]], lines: dict[str, str]) -> list[dict[str, Any]]:
+    """`files` with the lines of these settings replaced."""
+
+    def replaced(text: str) -> str:
+        return "".join(
+            next((lines[key] for key in sysctls(line) if key in lines), line) for line in text.splitlines(True)
+        )
+
+    if not lines:
         return files
-    return [{**f, "text": _with(f["text"], larger)} if f["path"].startswith(SYSCTL_D) else f for f in files]
-
-
-def _with(text: str, values: dict[str, str]) -> str:
-    lines = []
-    for line in text.splitlines(keepends=True):
-        own = next((key for key in sysctls(line) if key in values), None)
-        lines.append(f"{own} = {values[own]}\n" if own else line)
-    return "".join(lines)
+    return [{**f, "text": replaced(f["text"])} if f["path"].startswith(SYSCTL_D) else f for f in files]
 
 
 def kernel_modules(text: str) -> list[str]:
