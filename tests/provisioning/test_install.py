@@ -23,6 +23,7 @@ from provisioning.journal import Journal, Record, Stage
 from provisioning.machines import Machine, machines
 from provisioning.redfish import BmcError, Kind
 from provisioning.reports import Reports
+from tests import debian
 from tests.provisioning.support import KEYS, cluster, free_port
 
 ALL = machines(cluster())
@@ -229,18 +230,20 @@ def test_a_port_that_nobody_listens_at_answers_with_no_key() -> None:
 
 
 def test_the_host_key_is_the_one_that_a_real_sshd_shows(tmp_path: Path) -> None:
-    sshd = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
-    if sshd is None or shutil.which("ssh-keyscan") is None:
-        pytest.skip("OpenSSH's server is not installed")
-    port = free_port()
-    key = Path(tempfile.mkdtemp(prefix="menagerie-sshd-")) / "key"  # where nobody may read it: root's sshd needs a user
+    folder = Path(tempfile.mkdtemp(prefix="menagerie-sshd-"))  # where nobody may read it: root's sshd needs a user
+    port, key = free_port(), folder / "key"
+    try:
+        sshd = debian.sshd(folder)
+    except debian.Unavailable as reason:
+        shutil.rmtree(folder)
+        pytest.skip(f"no OpenSSH server: {reason}")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"] if os.geteuid() == 0 else []
     if as_nobody:
-        for path in (key.parent, key):
+        for path in (folder, key):
             os.chown(path, 65534, 65534)
     options = ["-o", "ListenAddress=127.0.0.1", "-o", "PidFile=none"]
-    command = [*as_nobody, sshd, "-D", "-e", "-f", "/dev/null", "-h", str(key), "-p", str(port), *options]
+    command = [*as_nobody, str(sshd), "-D", "-e", "-f", "/dev/null", "-h", str(key), "-p", str(port), *options]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         one = replace(ONE, address=IPv4Address("127.0.0.1"), ssh_port=port)
@@ -251,4 +254,4 @@ def test_the_host_key_is_the_one_that_a_real_sshd_shows(tmp_path: Path) -> None:
     finally:
         process.terminate()
         process.wait()
-        shutil.rmtree(key.parent)
+        shutil.rmtree(folder)
