@@ -10,6 +10,7 @@ import typer
 from cli import exits
 from cli.options import ClusterArg, JsonOpt, examples
 from cli.output import errors, print_json
+from cli.specs import checked
 from cluster.ceph import Ceph
 from cluster.spec import Cluster
 
@@ -62,9 +63,8 @@ def facts(
 
 def _with_ceph(cluster: str) -> tuple[Cluster, Ceph]:
     from ceph.names import storage
-    from cli.main import _one  # which imports this module
 
-    one = _one(cluster)
+    one = checked(cluster)
     found = storage(one.spec)
     if found is None:
         raise typer.BadParameter(f"{one.name} has no ceph at any site; docs/ceph.md says how to describe one")

@@ -15,6 +15,7 @@ from rich.text import Text
 from cli.exits import NotConfirmedError
 from cli.options import ClusterArg, JsonOpt, LimitOpt, TagsOpt, examples, words
 from cli.output import Steps, console, errors, print_json
+from cli.specs import checked
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
@@ -69,11 +70,10 @@ def configure(
     Exit 0 all done, 1 some failed, 4 some could not be reached and no other failed.
     docs/configure.md has more.
     """
-    from cli.main import _one  # which imports this module
     from operations.configure import Request
 
     _configure(
-        _one(cluster),
+        checked(cluster),
         Request(
             limit,
             words(tags),

@@ -11,6 +11,7 @@ from rich.text import Text
 from cli import exits
 from cli.options import ClusterArg, JsonOpt, examples, words
 from cli.output import console, print_json
+from cli.specs import checked
 
 app = typer.Typer(
     help="Links of a site's machines: cards, cables, MTU. docs/links.md explains it.",
@@ -46,11 +47,10 @@ def check(
 
     Changes nothing. Exit 1 when something is wrong, 4 when a host is unreachable.
     """
-    from cli.main import _one  # which imports this module
     from operations import links
     from operations.ssh import ssh_to
 
-    one = _one(cluster)
+    one = checked(cluster)
     hosts = links.chosen(one, words(limit))
     if not hosts:
         raise typer.BadParameter(f"no host of {one.name} with declared links matches")

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 import time
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.text import Text
 
-from cli import exits
-from cli.exits import NotConfirmedError
+from cli import machines_view
 from cli.options import ClusterArg, JsonOpt, examples, words
-from cli.output import Steps, console, errors, print_json, print_problems
+from cli.output import Steps, console, errors, print_json
+from cli.specs import ROOT, checked
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
     from inventories.batches import Amount
-    from operations.bmcs import Seen
-    from operations.machines import Outcome, Plan
     from provisioning.install import Connect
-    from provisioning.journal import Stage
-    from provisioning.machines import Machine
 
 CONSENT_H = 12
 """Hours for which disks that hold something may be overwritten, after `render --wipe`."""
-_SHOWN = 10
 
 app = typer.Typer(
     help="Machines from bare iron: installed by PXE or virtual media, by their BMCs. docs/provisioning.md explains it.",
@@ -119,10 +110,10 @@ def check(cluster: ClusterArg, limit: MachinesOpt = None, as_json: JsonOpt = Fal
     if as_json:
         print_json({"cluster": one.name, "machines": [each.to_json() for each in seen]})
     else:
-        _print_seen(seen)
+        machines_view.print_seen(seen)
         well = sum(each.is_well for each in seen)
         console.print(f"{one.name}: {well} of {len(seen)} machines are the ones of the spec", markup=False)
-    raise typer.Exit(_code(seen))
+    raise typer.Exit(machines_view.code(seen))
 
 
 @app.command(
@@ -172,25 +163,24 @@ def install(
     with steps.step("look"):
         connect: Connect = connections(one, folder, chosen)
         work = plan(one, chosen, connect, again=again)
-    _introduce(one.name, work, quiet=as_json)
+    machines_view.introduce(one.name, work, quiet=as_json)
     if dry_run:
-        _conclude_dry(one.name, work, as_json=as_json)
+        machines_view.conclude_dry(one.name, work, as_json=as_json)
         return
     outcome = Outcome(())
     if work.to_install:
-        _confirm(one.name, work.to_install, yes=yes, as_json=as_json)
-        view = _View(len(work.to_install), steps, quiet=as_json)
+        machines_view.confirm(one.name, work.to_install, yes=yes, as_json=as_json)
+        view = machines_view.View(len(work.to_install), steps, quiet=as_json)
         with steps.step("install"):
             outcome = run(Run(one.name, connect, *given, known_hosts=known_hosts), work.to_install, view.hear)
-    _conclude(one.name, work, outcome, as_json=as_json)
+    machines_view.conclude(one.name, work, outcome, as_json=as_json)
 
 
 def _cluster(name: str) -> tuple[Cluster, Path]:
     """The cluster, and the folder that its files lie in."""
-    from cli.main import ROOT, _one  # which imports this module
     from cluster.load import find_cluster
 
-    return _one(name), find_cluster(name, ROOT).parent
+    return checked(name), find_cluster(name, ROOT).parent
 
 
 def _amount(text: str | None, option: str, *, least: int) -> Amount | None:
@@ -200,118 +190,3 @@ def _amount(text: str | None, option: str, *, least: int) -> Amount | None:
         return None if text is None else Amount.parse(text, option, least=least)
     except AmountError as error:
         raise typer.BadParameter(str(error)) from None
-
-
-def _print_seen(seen: Sequence[Seen]) -> None:
-    """A line for each BMC that answers; then what is wrong."""
-    width = max(len(each.machine.name) for each in seen)
-    for each in seen:
-        if each.told:
-            mark, colour = ("✓", "green") if each.is_well else ("✗", "red")
-            told = each.told
-            line = f" {each.machine.name:<{width}}  {each.machine.rack}  {told.power:<8}{told.model} {told.serial}"
-            console.print(Text.assemble((mark, colour), line.rstrip()))
-    _print_unfit(seen)
-
-
-def _print_unfit(seen: Sequence[Seen]) -> None:
-    for each in seen:
-        if each.error:
-            errors.print(Text(f"{each.machine.name}: {each.error}", style="red"))
-    print_problems(list(dict.fromkeys(each.problem for each in seen if each.problem)))
-
-
-def _code(seen: Sequence[Seen]) -> int:
-    from provisioning.redfish import Kind
-
-    wrong = [each for each in seen if not each.is_well]
-    if not wrong:
-        return exits.DONE
-    silent = all(each.error and each.error.kind is Kind.UNREACHABLE for each in wrong)
-    return exits.UNREACHABLE if silent else exits.FAILED
-
-
-def _introduce(cluster: str, work: Plan, *, quiet: bool) -> None:
-    for server in work.unasked:
-        errors.print(f"{server} does not answer here, so what it serves isn't compared with the spec", style="yellow")
-    if quiet:
-        return
-    _print_unfit(work.unfit)
-    told = f"{cluster}: {len(work.to_install)} machines to install"
-    if work.unfit:
-        told += f"; {len(work.unfit)} left alone"
-    if work.left_out:
-        told += f"; {len(work.left_out)} are installed already (--again takes them too)"
-    errors.print(told, markup=False)
-
-
-def _confirm(cluster: str, machines: Sequence[Machine], *, yes: bool, as_json: bool) -> None:
-    if yes:
-        return
-    if as_json or not sys.stdin.isatty():
-        reason = "--json asks nothing" if as_json else "no terminal to ask at"
-        raise NotConfirmedError(
-            f"{reason}, and nothing was touched; to overwrite the system disks of {len(machines)} machines without being "
-            f"asked, add --yes; to look only, --dry-run"
-        )
-    names = ", ".join(machine.name for machine in machines[:_SHOWN])
-    more = f" and {len(machines) - _SHOWN} more" if len(machines) > _SHOWN else ""
-    errors.print(f"This turns off {names}{more} and overwrites their system disks.", style="bold", markup=False)
-    errors.print("Name of the cluster, to go on: ", end="", markup=False)
-    answer = sys.stdin.readline().strip()
-    if answer != cluster:
-        raise NotConfirmedError(f'"{answer}" is not {cluster}; nothing was touched', declined=True)
-
-
-class _View:
-    """Counts of machines by how far they are, and each failure when it comes."""
-
-    def __init__(self, machines: int, steps: Steps, *, quiet: bool) -> None:
-        self._machines = machines
-        self._steps = steps
-        self._quiet = quiet
-        self._stages: dict[str, Stage] = {}
-
-    def hear(self, machine: Machine, stage: Stage, why: str) -> None:
-        """Called in the threads of machines."""
-        self._stages[machine.name] = stage
-        counts = Counter(list(self._stages.values()))
-        told = ", ".join(f"{number} {stage}" for stage, number in counts.items())
-        self._steps.detail(f"{told} of {self._machines}")
-        if why and not self._quiet:
-            errors.print(Text(f"     {machine.name}: {why}", style="red"))
-
-
-def _conclude_dry(cluster: str, work: Plan, *, as_json: bool) -> None:
-    if as_json:
-        found = [each.to_json() for each in work.seen]
-        names = [machine.name for machine in work.to_install]
-        print_json({"cluster": cluster, "to_install": names, "left_out": list(work.left_out), "machines": found})
-    else:
-        for machine in work.to_install:
-            way = f"by {machine.settings.media}" if machine.settings.media else "by PXE"
-            hand = "" if machine.settings.bmc else ", turned on by hand"
-            console.print(f"{machine.name}  {machine.rack}  {machine.address}  {way}{hand}", markup=False)
-    raise typer.Exit(_code(work.seen))
-
-
-def _conclude(cluster: str, work: Plan, outcome: Outcome, *, as_json: bool) -> None:
-    """Print the result; machines that were left alone for what their BMC said count as failed."""
-    from cli.failures import explain
-    from operations.machines import NotInstalledError, whole
-
-    total = whole(work, outcome)
-    if total.succeeded:
-        if as_json:
-            print_json({"cluster": cluster, **total.to_json()})
-        else:
-            console.print(f"{cluster}: {len(total.results)} machines installed", markup=False)
-        return
-    error = NotInstalledError(total)
-    if not as_json:
-        raise error
-    foreseen = explain(error)
-    assert foreseen is not None
-    errors.print(Text(f"error: {foreseen.text}", style="red"))
-    print_json({"cluster": cluster, **total.to_json(), **foreseen.to_json()})
-    raise typer.Exit(foreseen.exit_code)

@@ -6,9 +6,7 @@ and the Pulumi SDK alone takes longer to import. Errors go up to `cli.running`.
 
 from __future__ import annotations
 
-import os
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,18 +14,9 @@ import typer
 from cli import ceph, configure, exits, links, machines, policies, roce, topology, validate, vpn
 from cli.options import AllowUnknownOpt, ClusterArg, JsonOpt, LimitOpt, TagsOpt, examples, words
 from cli.output import console, print_json, print_problems
+from cli.specs import ROOT, checked, load, to_build
 from cluster import schema as json_schema
-from cluster.load import Loaded, SpecError, check_paths, find_cluster, load_beside
 from cluster.load import clusters as known_clusters
-from cluster.problems import Problem
-from cluster.spec import Cluster
-
-ROOT = Path(__file__).resolve().parent.parent
-
-# Pulumi's gRPC threads run while ansible-runner forks. With gRPC's own fork handlers the child starts
-# a poller, whose descriptors are closed before it becomes ansible-playbook: it dies. Read at import.
-os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
-
 
 app = typer.Typer(
     add_completion=False,
@@ -81,7 +70,7 @@ def check(
     Each error tells file, line, column, a code that docs/errors.md explains, and
     a way out. Exit 2 when there is one.
     """
-    loaded, problems = _load(clusters or known_clusters(ROOT), allow_unknown=allow_unknown)
+    loaded, problems = load(clusters or known_clusters(ROOT), allow_unknown=allow_unknown)
     failed = any(problem.is_error for problem in problems)
     names = [one.cluster.name for one in loaded]
     if as_json:
@@ -117,7 +106,7 @@ def flows(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
     """
     from cli import flows as table
 
-    table.show(_one(cluster, allow_unknown=True), as_json=as_json)
+    table.show(checked(cluster, allow_unknown=True), as_json=as_json)
 
 
 app.command(epilog=configure.EXAMPLES)(configure.configure)
@@ -158,7 +147,7 @@ def preview(
     from operations.build import Selection
 
     build.preview(
-        _to_build(cluster, allow_unknown=allow_unknown), Selection(limit, words(tags)), diff=diff, as_json=as_json
+        to_build(cluster, allow_unknown=allow_unknown), Selection(limit, words(tags)), diff=diff, as_json=as_json
     )
 
 
@@ -189,7 +178,7 @@ def up(
     from cli import build
     from operations.build import Selection
 
-    one = _to_build(cluster, allow_unknown=allow_unknown)
+    one = to_build(cluster, allow_unknown=allow_unknown)
     build.up(one, Selection(limit, words(tags)), yes=yes or as_json, as_json=as_json)
 
 
@@ -214,13 +203,13 @@ def destroy(
     """
     from cli import build
 
-    build.destroy(_one(cluster), with_data=with_data, yes=yes, as_json=as_json)
+    build.destroy(checked(cluster), with_data=with_data, yes=yes, as_json=as_json)
 
 
 @app.command(
     epilog=examples(
-        ("secret jaguar vpn-sjc1-a", "asks for it, unseen"),
-        ("secret jaguar vpn-sjc1-a < key", "takes it from a file or a pipe"),
+        ("secret jaguar vpn-sjc1-edge-1", "asks for it, unseen"),
+        ("secret jaguar vpn-sjc1-edge-1 < key", "from a file or a pipe"),
     )
 )
 def secret(
@@ -235,7 +224,7 @@ def secret(
     """
     from cli import build
 
-    build.secret(_one(cluster), name)
+    build.secret(checked(cluster), name)
 
 
 @app.command(
@@ -248,7 +237,7 @@ def status(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
     """Show how the running cluster is; exit 0 only when all is well. Reads only."""
     from cli import look
 
-    look.status(_one(cluster), as_json=as_json)
+    look.status(checked(cluster), as_json=as_json)
 
 
 @app.command(
@@ -275,7 +264,7 @@ def verify(
     """
     from cli import look
 
-    look.verify(_one(cluster), only=words(only), list_only=list_, as_json=as_json)
+    look.verify(checked(cluster), only=words(only), list_only=list_, as_json=as_json)
 
 
 @app.command(
@@ -286,33 +275,4 @@ def kubeconfig(cluster: ClusterArg) -> None:
     """Write a kubeconfig that works from this machine and print its path. Only you can read the file."""
     from cli import look
 
-    look.kubeconfig(_one(cluster))
-
-
-def _load(names: list[str], *, allow_unknown: bool) -> tuple[list[Loaded], list[Problem]]:
-    try:
-        paths = [find_cluster(name, ROOT) for name in names]
-    except SpecError as error:
-        return [], error.problems
-    return check_paths(paths, allow_unknown=allow_unknown)
-
-
-def _one(name: str, *, allow_unknown: bool = True) -> Cluster:
-    """The cluster, loaded and checked; warnings are printed. SpecError with everything wrong with it.
-
-    What builds a cluster says whether unknown entries are allowed; what looks at one takes it as it was built.
-    """
-    loaded, problems = _load([name], allow_unknown=allow_unknown)
-    if any(problem.is_error for problem in problems):
-        raise SpecError(problems)
-    print_problems(problems)
-    return loaded[0].cluster
-
-
-def _to_build(name: str, *, allow_unknown: bool) -> Cluster:
-    """As `_one`, and refused where it clashes with another cluster of inventories/."""
-    loaded, problems = load_beside(find_cluster(name, ROOT), ROOT, allow_unknown=allow_unknown)
-    if loaded is None:
-        raise SpecError(problems)
-    print_problems(problems)
-    return loaded.cluster
+    look.kubeconfig(checked(cluster))

@@ -12,6 +12,7 @@ from rich.text import Text
 from cli import exits
 from cli.options import ClusterArg, JsonOpt, examples, words
 from cli.output import console, errors, print_json, print_problems
+from cli.specs import checked
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
@@ -56,11 +57,10 @@ def plan(
     With --facts every difference between hosts and switches is named; exit 2 when
     there is one. Reads the spec only.
     """
-    from cli.main import _one  # which imports this module
     from roce import facts as switch_facts
     from roce.switches import System, numbers, snippet
 
-    one = _one(cluster)
+    one = checked(cluster)
     wanted = words(switch) or tuple(System)
     if wrong := [name for name in wanted if name not in tuple(System)]:
         raise typer.BadParameter(f"--switch {wrong[0]} isn't one of {', '.join(System)}")
@@ -147,11 +147,10 @@ def test(
     97 % of the line at RoCE MTU 4096. It loads the fabric fully: drain it first.
     Exit 1 when something is slow or failed, 4 when a host is unreachable.
     """
-    from cli.main import _one  # which imports this module
     from roce import plan as planning
 
     options = planning.Options(seconds, message, queues, parallel, rounds)
-    one = _one(cluster)
+    one = checked(cluster)
     planned = planning.plan(one, options, only_rails=words(rail), limit=words(limit))
     if dry_run:
         _print_rounds(planned, as_json=as_json)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from cli.options import ClusterArg, examples
+from cli.specs import checked
 
 EXAMPLES = examples(
     ("topology ibis > ibis.svg", "a picture"),
@@ -35,7 +36,6 @@ def topology(
     files, so a difference of two is a difference of the clusters.
     """
     from cli.flows import source
-    from cli.main import _one  # which imports this module
     from topology import html, layout, svg
 
     suffix = output.suffix if output else ".svg"
@@ -43,7 +43,7 @@ def topology(
         raise typer.BadParameter(f"{output} ends neither in .svg nor in .html, so it is unclear what to write")
     if output and not output.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {output.parent}")
-    one = _one(cluster, allow_unknown=True)
+    one = checked(cluster, allow_unknown=True)
     made = html.html(one, source(one)) if suffix == ".html" else svg.svg(layout.draw(one, source(one)))
     if output:
         output.write_text(made, encoding="utf-8")

@@ -11,6 +11,7 @@ from rich.text import Text
 from cli.exits import NotConfirmedError
 from cli.options import ClusterArg, JsonOpt, examples, words
 from cli.output import Steps, console, errors, print_json
+from cli.specs import checked
 
 if TYPE_CHECKING:
     from inventories.report import RunReport
@@ -32,10 +33,9 @@ def show(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
     Before the first `up` the gateway's public addresses are not known. Keys are
     named, never printed.
     """
-    from cli.main import _one  # which imports this module
     from operations import gateways
 
-    one = _one(cluster)
+    one = checked(cluster)
     found = gateways.told(one, gateways.known_gateways(one, lambda _: None))
     if as_json:
         print_json({"cluster": one.name, "tunnels": found})
@@ -87,11 +87,10 @@ def configure(
     A router gets its tunnels to every cluster that it joins. One router after
     another; a second run changes nothing; tunnels that stay the same stay up.
     """
-    from cli.main import _one  # which imports this module
     from operations import gateways
     from operations.configure import WorkersError
 
-    one = _one(cluster)
+    one = checked(cluster)
     steps = Steps(("clusters", "routers"), quiet=as_json)
     with steps.step("clusters"):
         work = gateways.plan(one, words(without), steps.detail)

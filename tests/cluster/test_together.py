@@ -92,7 +92,7 @@ def test_a_file_outside_of_the_inventories_is_compared_with_none(inventories: In
 def test_what_builds_refuses_a_cluster_that_clashes(
     verb: str, inventories: Inventories, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("cli.main.ROOT", inventories(nodes="10.32.0.0/24"))
+    monkeypatch.setattr("cli.specs.ROOT", inventories(nodes="10.32.0.0/24"))
     assert run([verb, "one"]) == 2
     assert "error[NET-001] network.nodes 10.32.0.0/24 overlaps network.nodes 10.32.0.0/24 of cluster two (" in (
         capsys.readouterr().err
