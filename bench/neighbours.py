@@ -9,7 +9,6 @@ happens, by the next run where this one is killed.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import resource
 import select
@@ -19,13 +18,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from ipaddress import ip_network
 from pathlib import Path
 from types import FrameType
 
 from bench import machine
+from bench import neighbour_tables as tables
 from bench.figures import Figure, table
 from lab import clean, state
 from lab.errors import LabError
@@ -42,11 +42,8 @@ PATIENCE_S = 20.0
 SLOW_S = 0.5  # Linux repeats a SYN after 1 s
 _NAMESPACE, _NEAR, _FAR = "bench-neighbours", "mgn-near", "mgn-far"
 _PORT = 9
-_SAVED = Path("/run/menagerie-bench-neighbours.json")
-_OVERFLOW = b"neighbor table overflow"
 # RFC 2544 and RFC 5180: for benchmarks, on no network.
 _RANGES = {"ipv4": ip_network("198.18.0.0/16"), "ipv6": ip_network("2001:2:0:1::/64")}
-_COUNTERS = {"ipv4": "arp_cache", "ipv6": "ndisc_cache"}
 # Ends with its standard input, so that it never outlives the bench.
 _ANSWERING = """
 import select, socket, sys
@@ -102,12 +99,12 @@ def measure(say: Callable[[str], None], peers: int = PEERS) -> list[Figure]:
         stack.enter_context(ended_by_signals())
         stack.enter_context(state.locked())
         refuse()
-        stack.enter_context(thresholds_put_back())
+        stack.enter_context(tables.thresholds_put_back())
         stack.enter_context(_many_files(peers))
         stack.enter_context(hosts(peers))
         for family in _RANGES:
             for name, chosen in (("kernel's thresholds", DEFAULTS), ("role's thresholds", ROLE)):
-                set_thresholds(chosen)
+                tables.set_thresholds(chosen)
                 found[family, name] = outcome = call(family, peers)
                 say(f"{family}, {name}: {describe(outcome)}")
     return summary(found, peers)
@@ -143,42 +140,10 @@ def refuse() -> None:
     """NeighboursError where the table isn't ours to change."""
     if not sys.platform.startswith("linux") or os.geteuid():
         raise NeighboursError("neighbour tables can be changed by root alone, on Linux; run it with sudo")
-    if not _threshold("ipv4", 3).exists():
+    if not tables.threshold("ipv4", 3).exists():
         raise NeighboursError("the tables are seen in the first network namespace alone; run it outside of containers")
     if live := [lab for lab in clean.labs() if state.is_live(lab)]:
         raise NeighboursError(f"the lab {live[0]} runs on this machine, in the same tables; run `make lab-down` first")
-
-
-def _threshold(family: str, number: int) -> Path:
-    return Path(f"/proc/sys/net/{family}/neigh/default/gc_thresh{number}")
-
-
-def read_thresholds() -> dict[str, list[int]]:
-    return {family: [int(_threshold(family, n).read_text()) for n in (1, 2, 3)] for family in _RANGES}
-
-
-def set_thresholds(chosen: Thresholds) -> None:
-    _write({family: list(asdict(chosen).values()) for family in _RANGES})
-
-
-def _write(values: dict[str, list[int]]) -> None:
-    for family, numbers in values.items():
-        for number, value in enumerate(numbers, 1):
-            _threshold(family, number).write_text(str(value))
-
-
-@contextmanager
-def thresholds_put_back() -> Iterator[None]:
-    """What a killed run left comes first: its file holds what the machine had before."""
-    with suppress(FileNotFoundError, ValueError):
-        _write(json.loads(_SAVED.read_text()))
-    before = read_thresholds()
-    _SAVED.write_text(json.dumps(before))
-    try:
-        yield
-    finally:
-        _write(before)
-        _SAVED.unlink()
 
 
 @contextmanager
@@ -259,11 +224,11 @@ def call(family: str, peers: int) -> Outcome:
     """Connect to every host at once, with a table that knows none of them."""
     for version in ("-4", "-6"):
         run("ip", version, "neigh", "flush", "dev", _NEAR)
-    before = overflows(family)
-    with _log() as lines:
+    before = tables.overflows(family)
+    with tables.log() as lines:
         seconds, failed = connect(family, list(addresses(family, peers)))
         told = lines()
-    return Outcome(seconds, failed, overflows(family) - before, told, entries(family))
+    return Outcome(seconds, failed, tables.overflows(family) - before, told, tables.entries(family))
 
 
 def connect(family: str, targets: Sequence[str]) -> tuple[tuple[float, ...], int]:
@@ -289,43 +254,6 @@ def connect(family: str, targets: Sequence[str]) -> tuple[tuple[float, ...], int
         end.close()
     poll.close()
     return tuple(took), len(targets) - len(took)
-
-
-def _column(family: str, name: str) -> list[int]:
-    head, *rows = (line.split() for line in Path(f"/proc/net/stat/{_COUNTERS[family]}").read_text().splitlines())
-    return [int(row[head.index(name)], 16) for row in rows]
-
-
-def overflows(family: str) -> int:
-    """Counted by each CPU."""
-    return sum(_column(family, "table_fulls"))
-
-
-def entries(family: str) -> int:
-    """The table's, which every CPU tells."""
-    return max(_column(family, "entries"))
-
-
-@contextmanager
-def _log() -> Iterator[Callable[[], int]]:
-    """Gives how many lines of the kernel's log since now tell of an overflow."""
-    log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
-    os.lseek(log, 0, os.SEEK_END)
-
-    def count() -> int:
-        found = 0
-        while True:
-            try:
-                found += _OVERFLOW in os.read(log, 8192)
-            except BlockingIOError:
-                return found
-            except BrokenPipeError:  # lines were overwritten before they were read
-                continue
-
-    try:
-        yield count
-    finally:
-        os.close(log)
 
 
 def main() -> None:

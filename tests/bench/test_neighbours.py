@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from bench import neighbour_tables as tables
 from bench import neighbours
 from bench.fleet import fleet
-from bench.neighbours import DEFAULTS, PEERS, ROLE, Outcome, call, describe, hosts, summary, thresholds_put_back
+from bench.neighbour_tables import thresholds_put_back
+from bench.neighbours import DEFAULTS, PEERS, ROLE, Outcome, call, describe, hosts, summary
 from network.neighbours import thresholds
 
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with files as /proc has them, in place of the kernel's."""
-    monkeypatch.setattr(neighbours, "_threshold", lambda family, number: tmp_path / f"{family}-{number}")
-    monkeypatch.setattr(neighbours, "_SAVED", tmp_path / "saved.json")
-    neighbours.set_thresholds(DEFAULTS)
+    monkeypatch.setattr(tables, "threshold", lambda family, number: tmp_path / f"{family}-{number}")
+    monkeypatch.setattr(tables, "_SAVED", tmp_path / "saved.json")
+    tables.set_thresholds(DEFAULTS)
     return tmp_path
 
 
@@ -28,22 +30,22 @@ def test_what_is_measured_is_what_the_role_sets_for_such_a_fleet() -> None:
 
 
 def test_thresholds_are_put_back_whatever_happens(kernel: Path) -> None:
-    before = neighbours.read_thresholds()
+    before = tables.read_thresholds()
     with pytest.raises(KeyboardInterrupt), thresholds_put_back():
-        neighbours.set_thresholds(ROLE)
-        assert neighbours.read_thresholds() != before
+        tables.set_thresholds(ROLE)
+        assert tables.read_thresholds() != before
         raise KeyboardInterrupt
-    assert neighbours.read_thresholds() == before
+    assert tables.read_thresholds() == before
     assert not (kernel / "saved.json").exists()
 
 
 def test_what_a_killed_run_left_is_put_back_by_the_next(kernel: Path) -> None:
-    before = neighbours.read_thresholds()
+    before = tables.read_thresholds()
     (kernel / "saved.json").write_text(json.dumps(before))
-    neighbours.set_thresholds(ROLE)
+    tables.set_thresholds(ROLE)
     with thresholds_put_back():
-        assert neighbours.read_thresholds() == before
-    assert neighbours.read_thresholds() == before
+        assert tables.read_thresholds() == before
+    assert tables.read_thresholds() == before
 
 
 def test_only_the_role_has_aims_and_one_late_host_misses_them() -> None:
