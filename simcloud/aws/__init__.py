@@ -14,6 +14,7 @@ from simcloud.aws import (
     identity,
     interfaces,
     keys,
+    listeners,
     load_balancing,
     network,
     scaling,
@@ -52,7 +53,7 @@ _GLOBAL = ("aws:iam/", "aws:route53/")
 _PARTS = (
     *(network, security, interfaces, endpoints, vpn),
     *(identity, keys, secrets, storage, disks, files),
-    *(compute, scaling, load_balancing, dns),
+    *(compute, scaling, load_balancing, listeners, dns),
 )
 
 

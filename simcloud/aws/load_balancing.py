@@ -9,7 +9,6 @@ from cluster.catalogue import of
 from cluster.spec import Cloud
 from simcloud.aws.addresses import claim
 from simcloud.aws.common import arn, named, others, refused, tags, vpc_of
-from simcloud.aws.network import IN_VPC
 from simcloud.aws.security import beside_subnets
 from simcloud.aws.tokens import (
     ADDRESS,
@@ -17,10 +16,8 @@ from simcloud.aws.tokens import (
     BUCKET,
     BUCKET_POLICY,
     INTERNET_GATEWAY,
-    LISTENER,
     SECURITY_GROUP,
     SUBNET,
-    TARGETS,
 )
 from simcloud.identifiers import digest
 from simcloud.rules import Call, Naming, Reason, Reference, ResourceType, Saying
@@ -28,15 +25,7 @@ from simcloud.values import Properties, Value, at
 from simcloud.world import Record
 
 _PLACES = ("subnets[]", "subnetMappings[].subnetId")
-# "CreateListener", by type of load balancer.
-_PROTOCOLS = {
-    "net": ("TCP", "TLS", "UDP", "TCP_UDP", "QUIC", "TCP_QUIC"),
-    "app": ("HTTP", "HTTPS"),
-    "gwy": ("GENEVE", ""),
-}
-_SPEAKS = {"TLS": ("TCP", "TLS"), "HTTPS": ("HTTP", "HTTPS"), "HTTP": ("HTTP", "HTTPS")}
-
-_NAME = Naming(
+NAME = Naming(
     "name",
     re.compile(r"(?!internal-)[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?"),
     of(Cloud.AWS).names["load_balancer"].max,
@@ -49,12 +38,12 @@ def _kind(call: Call) -> str:
     return {"network": "net", "gateway": "gwy"}.get(call.text("loadBalancerType"), "app")
 
 
-def _by_arn(resource: Callable[[Call], str]) -> Callable[[Call], str]:
+def by_arn(resource: Callable[[Call], str]) -> Callable[[Call], str]:
     """ARNs that end in 16 hexadecimal digits are the ids."""
     return lambda call: call.fresh(lambda digits: arn(call, "elasticloadbalancing", f"{resource(call)}/{digits[:16]}"))
 
 
-def _outputs(call: Call) -> Properties:
+def outputs(call: Call) -> Properties:
     return {"arn": call.id, "arnSuffix": call.id.rpartition(":")[2].partition("/")[2], **tags(call)}
 
 
@@ -65,7 +54,7 @@ def _balancer_outputs(call: Call) -> Properties:
     number = call.id.rpartition("/")[2]
     domain = f"elb.{call.region}" if _kind(call) == "net" else f"{call.region}.elb"
     return {
-        **_outputs(call),
+        **outputs(call),
         "dnsName": f"{inward}{call.name}-{number}.{domain}.amazonaws.com",
         "zoneId": f"Z{digest(call.region)[:12].upper()}",
         "vpcId": found[0].inputs["vpcId"] if found else "",
@@ -162,10 +151,10 @@ _balancer = ResourceType(
     token=BALANCER,
     noun="Load balancer",
     code="LoadBalancerNotFound",
-    identify=_by_arn(lambda call: f"loadbalancer/{_kind(call)}/{call.name}"),
+    identify=by_arn(lambda call: f"loadbalancer/{_kind(call)}/{call.name}"),
     outputs=_balancer_outputs,
     where=("region",),
-    naming=_NAME,
+    naming=NAME,
     replace_on=("name", "namePrefix", "internal", "loadBalancerType", "customerOwnedIpv4Pool"),
     # A network load balancer can be given more subnets, and none of them be taken away.
     replace_if={"subnets": _loses_any, "subnetMappings": _loses_any},
@@ -193,122 +182,4 @@ _balancer = ResourceType(
 )
 
 
-def _checks(call: Call) -> None:
-    """Of the health of targets."""
-    if call.inputs.get("targetType") != "lambda" and not call.inputs.get("vpcId"):
-        raise refused("ValidationError", "A VPC ID must be specified", "set vpcId")
-    check: Properties = next(at(call.inputs, "healthCheck"), {})
-    protocol = check.get("protocol") or ("HTTP" if call.text("protocol") in ("HTTP", "HTTPS") else "TCP")
-    for name in ("path", "matcher"):
-        if protocol == "TCP" and check.get(name):
-            raise refused(
-                "", f"healthCheck.{name}: should not be set when protocol is TCP", "check by HTTP or HTTPS", name
-            )
-    for name, least, most in (("interval", 5, 300), ("healthyThreshold", 2, 10), ("unhealthyThreshold", 2, 10)):
-        value = check.get(name)
-        if value is not None and not least <= value <= most:
-            raise refused(
-                "",
-                f"expected healthCheck.{name} to be in the range ({least} - {most}), got {value:.0f}",
-                "set it within",
-            )
-
-
-_targets = ResourceType(
-    token=TARGETS,
-    noun="Target group",
-    code="TargetGroupNotFound",
-    identify=_by_arn(lambda call: f"targetgroup/{call.name}"),
-    outputs=_outputs,
-    where=("region",),
-    naming=_NAME,
-    replace_on=("name", "namePrefix", "port", "protocol", "protocolVersion", "targetType", "vpcId", "ipAddressType"),
-    # A VPC goes while a target group still names it.
-    references=(Reference("vpcId", IN_VPC.types, holds=False),),
-    refuse=(_checks,),
-    says={
-        Reason.TAKEN: Saying(
-            "api error DuplicateTargetGroupName: A target group with the same name '{name}' exists, but with "
-            "different settings",
-            "choose another name, import the existing one, or delete it",
-        ),
-        Reason.MISSING: Saying(
-            "api error TargetGroupNotFound: Target groups '{value}' not found",
-            "{path} must name something that exists in {region}",
-        ),
-        Reason.IN_USE: Saying(
-            "api error ResourceInUse: Target group '{value}' is currently in use by a listener or a rule",
-            "delete first: {users}",
-        ),
-    },
-)
-
-
-def _port_once(call: Call) -> None:
-    for other in others(call):
-        same = all(other.inputs.get(name) == call.inputs.get(name) for name in ("loadBalancerArn", "port"))
-        if same and call.inputs.get("port") is not None:
-            raise refused(
-                "DuplicateListener",
-                "A listener already exists on this port for this load balancer",
-                f"{other.id} has port {call.text('port')}",
-            )
-
-
-def _protocols(call: Call) -> None:
-    """The listener's is one of its load balancer's, and its targets' goes with it."""
-    balancer, protocol = call.target("loadBalancerArn"), call.text("protocol")
-    kind = balancer.id.split(":loadbalancer/")[1].split("/")[0] if balancer else ""
-    if balancer and protocol not in _PROTOCOLS[kind]:
-        raise refused(
-            "ValidationError",
-            f"Listener protocol '{protocol}' must be one of '{', '.join(_PROTOCOLS[kind])}'",
-            "the load balancer's type decides",
-        )
-    for targets in named(call, "defaultActions[].targetGroupArn"):
-        theirs = str(targets.inputs.get("protocol", ""))
-        if theirs not in _SPEAKS.get(protocol, (protocol,)):
-            raise refused(
-                "IncompatibleProtocols",
-                f"Listener protocol '{protocol}' is not supported with a target group with the protocol '{theirs}'",
-                f"it takes {' or '.join(_SPEAKS.get(protocol, (protocol,)))}",
-            )
-
-
-def _one_balancer(call: Call) -> None:
-    """A target group is reached from one load balancer, of its VPC."""
-    balancer = call.target("loadBalancerArn")
-    for targets in named(call, "defaultActions[].targetGroupArn"):
-        for other in others(call):
-            if targets.key in other.targets and other.inputs.get("loadBalancerArn") != call.text("loadBalancerArn"):
-                raise refused(
-                    "TargetGroupAssociationLimit",
-                    "The following target groups cannot be associated with more than one load balancer: " + targets.id,
-                    f"{other.inputs.get('loadBalancerArn')} has it",
-                )
-        if balancer and balancer.outputs.get("vpcId") != targets.inputs.get("vpcId"):
-            raise refused(
-                "InvalidConfigurationRequest",
-                f"The target group {targets.id} is in another VPC than the load balancer",
-                f"both must be in {balancer.outputs.get('vpcId')}",
-            )
-
-
-_listener = ResourceType(
-    token=LISTENER,
-    noun="Listener",
-    code="ListenerNotFound",
-    identify=lambda call: call.fresh(
-        lambda digits: f"{call.text('loadBalancerArn').replace(':loadbalancer/', ':listener/')}/{digits[:16]}"
-    ),
-    outputs=lambda call: {"arn": call.id, **tags(call)},
-    where=("region",),
-    replace_on=("loadBalancerArn",),
-    references=(
-        Reference("loadBalancerArn", (BALANCER,), holds=False),
-        Reference("defaultActions[].targetGroupArn", (TARGETS,)),
-    ),
-    refuse=(_port_once, _protocols, _one_balancer),
-)
-
-TYPES = (_balancer, _targets, _listener)
+TYPES = (_balancer,)
