@@ -1,23 +1,20 @@
-"""How far each machine's installation is: a file that a run can lose no word of, however it ends.
+"""How far each machine's installation is, in a file that a run can lose no word of.
 
-One line of JSON a step, appended in one write; the newest line of a machine counts. A machine with another MAC than
-its lines say is another machine, of which nothing is known.
+A line a step; the newest line of a machine counts. A machine with another MAC than its lines say is another machine, of
+which nothing is known.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
+from cluster.journal import Lines
 from provisioning.machines import Machine
-
-FORMAT = 1
 
 
 class Stage(StrEnum):
@@ -49,9 +46,9 @@ class Journal:
     """path: the file; it need not exist."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._lines = Lines(path)
         self._lock = threading.Lock()
-        self._known = {record.name: record for record in _read(path)}
+        self._known = {record.name: record for record in self._lines.read(_parse)}
 
     def of(self, machine: Machine) -> Record:
         """The newest record of a machine."""
@@ -75,27 +72,10 @@ class Journal:
         return found if found and found.mac == machine.mac else Record(machine.name, machine.mac)
 
     def _write(self, record: Record) -> Record:
-        """One write, so that another process sees whole lines only (open(2), O_APPEND)."""
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            os.write(descriptor, (json.dumps({"v": FORMAT, **asdict(record)}) + "\n").encode())
-        finally:
-            os.close(descriptor)
+        self._lines.append([asdict(record)])
         self._known[record.name] = record
         return record
 
 
-def _read(path: Path) -> Iterator[Record]:
-    """Oldest first. A line of another format or a damaged one tells nothing."""
-    try:
-        lines = path.read_text(errors="replace").splitlines()
-    except FileNotFoundError:
-        return
-    for line in lines:
-        try:
-            entry = json.loads(line)
-            if entry.pop("v") == FORMAT:
-                yield Record(**{**entry, "stage": Stage(entry["stage"])})
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
+def _parse(entry: dict[str, Any]) -> Record:
+    return Record(**{**entry, "stage": Stage(entry["stage"])})

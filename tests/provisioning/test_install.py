@@ -221,6 +221,8 @@ def test_the_journal_survives_a_cut_line_and_forgets_a_machine_with_another_card
     path.write_text(path.read_text() + '{"v": 1, "name": "lynx-gp')
     assert Journal(path).of(ONE).stage is Stage.DONE
     assert (Journal(path).of(TWO).stage, Journal(path).of(TWO).why) == (Stage.FAILED, "why")
+    Journal(path).note(TWO, Stage.INSTALLING)
+    assert Journal(path).of(TWO).stage is Stage.INSTALLING
     other = replace(ONE, mac="b8:59:9f:99:99:99")
     assert Journal(path).of(other) == Record(ONE.name, "b8:59:9f:99:99:99")
 
