@@ -5,34 +5,19 @@
 
 from __future__ import annotations
 
-import re
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field
 
+from cluster import disk_names
 from cluster.model import Model
-from cluster.quantities import Bytes, Name, Network, refuse
+from cluster.quantities import Bytes, Name, Network
 
 USABLE = 0.85
 """Share of the disks that may be full: above it Ceph warns (mon_osd_nearfull_ratio) ("Health checks")."""
 
-# udev's 60-persistent-storage.rules: serial numbers with "_" for what is not a letter, a digit or one of "#+-.:=@_".
-_BY_ID = r"[A-Za-z0-9#+.:=@_-]*[A-Za-z0-9#+.:=@_*?-]+"
-_BUS = r"((ata|nvme|scsi|wwn|usb|virtio|mmc|dm)[-_.]?)?(eui\.|uuid\.|0x)?"
-_LETTERS_OF_A_MODEL = 4
-
-
-def parse_by_id(value: Any) -> Any:
-    """A name in /dev/disk/by-id, or one with * and ? in it."""
-    if isinstance(value, str) and (not re.fullmatch(_BY_ID, value) or value.startswith(("-", "."))):
-        hint = "write what `ls /dev/disk/by-id` shows, with * for the serial number: nvme-SAMSUNG_MZQL23T8HCLS*"
-        message = f"{value!r} can't be a name in /dev/disk/by-id"
-        raise refuse("CPH-005", message, hint)
-    return value
-
-
-ById = Annotated[str, BeforeValidator(parse_by_id), WithJsonSchema({"type": "string", "pattern": f"^{_BY_ID}$"})]
+ById = Annotated[str, BeforeValidator(disk_names.parser("CPH-005")), disk_names.SCHEMA]
 
 
 class FailureDomain(StrEnum):
@@ -61,8 +46,7 @@ class Disks(Model):
     @property
     def names_no_model(self) -> bool:
         """Whether by_id says little more than the bus."""
-        literal, *wild = re.split(r"[*?]", self.by_id, maxsplit=1)
-        return bool(wild) and len(re.sub(rf"^{_BUS}", "", literal)) < _LETTERS_OF_A_MODEL
+        return disk_names.names_no_model(self.by_id)
 
 
 class Team(Model):

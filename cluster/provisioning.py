@@ -15,13 +15,12 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
+from cluster import disk_names
 from cluster.model import Model
 from cluster.quantities import Address, Bytes, Domain, KeyPath, Name, Port, parse_name, refuse
 
 _PLAIN_URL = r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~%+-]+)*/?"
 _REPORTS = r"http://([0-9]{1,3}\.){3}[0-9]{1,3}:[0-9]{2,5}"
-# udev's names in /dev/disk/by-id, with wildcards.
-_BY_ID = r"[A-Za-z0-9#+.:=@_*?-]+"
 # RFC 4253 and RFC 8709; sk- keys are those of FIDO tokens (OpenSSH, PROTOCOL.u2f).
 _KEY_TYPE = r"ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-(?:ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com"
 _KEY = rf"({_KEY_TYPE}) ([A-Za-z0-9+/]+={{0,2}})( [A-Za-z0-9@._+-]+)?"
@@ -43,14 +42,6 @@ def parse_reports(value: Any) -> Any:
     if isinstance(value, str) and not re.fullmatch(_REPORTS, value):
         hint = "write an address of the machine that runs `machines install`, and a port: http://10.8.255.5:8642"
         raise refuse("PRV-001", f"{value!r} isn't http://, an IPv4 address and a port, without a path", hint)
-    return value
-
-
-def parse_disk_name(value: Any) -> Any:
-    """A name in /dev/disk/by-id, with * and ? in it."""
-    if isinstance(value, str) and not re.fullmatch(_BY_ID, value):
-        hint = "write what `ls /dev/disk/by-id` shows, with * for the serial number: nvme-Micron_7450*"
-        raise refuse("PRV-003", f"{value!r} can't be a name in /dev/disk/by-id", hint)
     return value
 
 
@@ -76,9 +67,7 @@ Url = Annotated[str, BeforeValidator(parse_url), WithJsonSchema({"type": "string
 ReportsUrl = Annotated[
     str, BeforeValidator(parse_reports), WithJsonSchema({"type": "string", "pattern": f"^{_REPORTS}$"})
 ]
-DiskName = Annotated[
-    str, BeforeValidator(parse_disk_name), WithJsonSchema({"type": "string", "pattern": f"^{_BY_ID}$"})
-]
+DiskName = Annotated[str, BeforeValidator(disk_names.parser("PRV-003")), disk_names.SCHEMA]
 PublicKey = Annotated[
     str, BeforeValidator(parse_public_key), WithJsonSchema({"type": "string", "pattern": f"^{_KEY}$"})
 ]

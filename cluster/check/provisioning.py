@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 
 from cluster.check.finding import Finding, Rule, Subject
+from cluster.disk_names import names_no_model
 from cluster.document import Where
 from cluster.pools import Host
 from cluster.provisioning import Provisioning, SystemDisk
 from cluster.sites import Site
-
-# What a name says that only tells the bus: nvme-*, scsi-3*.
-_BUS = re.compile(r"((ata|nvme|scsi|wwn|usb|virtio)[-_.]?)?(eui\.|uuid\.|0x)?")
-_LETTERS_OF_A_MODEL = 4
 
 
 def _provisioned(subject: Subject) -> Iterator[tuple[str, Where, Site, Provisioning]]:
@@ -51,7 +47,7 @@ def system_disk(subject: Subject) -> Iterator[Finding]:
         if disk.by_id is None and disk.min_size is None and disk.max_size is None:
             hint = "write by_id, or min_size and max_size: {by_id: nvme-Micron_7450*, max_size: 1TiB}"
             yield Finding(place, "disk says nothing, so every disk would be meant", hint)
-        elif disk.by_id and disk.min_size is None and disk.max_size is None and _names_no_model(disk.by_id):
+        elif disk.by_id and disk.min_size is None and disk.max_size is None and names_no_model(disk.by_id):
             message = f"disk.by_id {disk.by_id} means every disk of a bus"
             yield Finding(
                 (*place, "by_id"), message, "write the model: nvme-Micron_7450*, or add min_size and max_size"
@@ -67,11 +63,6 @@ def system_disk(subject: Subject) -> Iterator[Finding]:
                 other = ("sites", name, "ceph", "disks", kind)
                 hint = "tell them apart by by_id or by size: min_size here above max_size there, say"
                 yield Finding(place, message, hint, also=(other,))
-
-
-def _names_no_model(by_id: str) -> bool:
-    literal, *wild = re.split(r"[*?]", by_id, maxsplit=1)
-    return bool(wild) and len(_BUS.sub("", literal, count=1)) < _LETTERS_OF_A_MODEL
 
 
 def _may_be_one(disk: SystemDisk, by_id: str, least: int, most: int | None) -> bool:
