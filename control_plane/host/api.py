@@ -12,7 +12,9 @@ import tempfile
 import time
 import urllib.parse
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Callable, Iterator
+
+WATCH_S = 300
 
 
 class ApiError(Exception):
@@ -57,13 +59,17 @@ class Api:
         finally:
             connection.close()
 
-    def watch(self, path: str, timeout_s: int) -> Iterator[dict[str, Any]]:
-        """Events of a watch, until the server ends it after `timeout_s`."""
-        connection = http.client.HTTPSConnection(self.host, self.port, timeout=timeout_s + 30, context=self._tls)
+    def watch(self, path: str, version: str) -> Iterator[dict[str, Any]]:
+        """Objects of a list that came or changed since a version of it, until the server ends the watch."""
+        query = f"{'&' if '?' in path else '?'}resourceVersion={version}&watch=true&timeoutSeconds={WATCH_S}"
+        connection = http.client.HTTPSConnection(self.host, self.port, timeout=WATCH_S + 30, context=self._tls)
         try:
-            answer = _send(connection, "GET", f"{path}&watch=true&timeoutSeconds={timeout_s}", None, "")
-            for line in answer:
-                yield json.loads(line)
+            for line in _send(connection, "GET", path + query, None, ""):
+                event = json.loads(line)
+                if event["type"] == "ERROR":
+                    return
+                if event["type"] in ("ADDED", "MODIFIED"):
+                    yield event["object"]
         finally:
             connection.close()
 
@@ -86,6 +92,16 @@ class Api:
                 if time.monotonic() > deadline:
                     raise TimeoutError(f"https://{self.host}:{self.port}{path}: {error}") from None
             time.sleep(0.25)
+
+
+def forever(step: Callable[[], None]) -> None:
+    """Again and again; after a failure, which is printed, two seconds later."""
+    while True:
+        try:
+            step()
+        except (ApiError, OSError, http.client.HTTPException, ValueError) as error:
+            print(f"trying again: {error}", flush=True)
+            time.sleep(2.0)
 
 
 def _send(

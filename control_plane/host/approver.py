@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import http.client
 import ipaddress
 import json
 import os
-import time
 from pathlib import Path
 from typing import Any, Sequence
 
 from . import csr
-from .api import Api, ApiError
+from .api import Api, ApiError, forever
 from .phases import SETTINGS
 
 LIST = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -26,7 +24,6 @@ SIGNER = "kubernetes.io/kubelet-serving"
 NODE = "system:node:"
 # RSA kubelets ask for key encipherment too.
 USAGES = ({"digital signature", "server auth"}, {"digital signature", "key encipherment", "server auth"})
-WATCH_S, PAUSE_S = 300, 2.0
 
 
 def refusal(spec: dict[str, Any], ranges: Sequence[ipaddress.IPv4Network]) -> str | None:
@@ -120,25 +117,15 @@ class Approver:
         self._told = {uid: reason for uid, reason in self._told.items() if uid in uids}
         for item in listed["items"]:
             self.decide(item)
-        version = listed["metadata"]["resourceVersion"]
-        for event in self._api.watch(f"{LIST}?{SELECTOR}&resourceVersion={version}", WATCH_S):
-            if event["type"] == "ERROR":
-                return
-            if event["type"] in ("ADDED", "MODIFIED"):
-                self.decide(event["object"])
+        for item in self._api.watch(f"{LIST}?{SELECTOR}", listed["metadata"]["resourceVersion"]):
+            self.decide(item)
 
 
 def main() -> None:
     ranges: list[ipaddress.IPv4Network] = [
         ipaddress.IPv4Network(text) for text in json.loads(SETTINGS.read_text())["node_ranges"]
     ]
-    approver = Approver(Api(Path(os.environ["CREDENTIALS_DIRECTORY"], "kubeconfig")), ranges)
-    while True:
-        try:
-            approver.follow()
-        except (ApiError, OSError, http.client.HTTPException, ValueError) as error:
-            print(f"trying again: {error}", flush=True)
-            time.sleep(PAUSE_S)
+    forever(Approver(Api(Path(os.environ["CREDENTIALS_DIRECTORY"], "kubeconfig")), ranges).follow)
 
 
 if __name__ == "__main__":

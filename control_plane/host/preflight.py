@@ -7,13 +7,12 @@ The verdict is a condition of the Node, written with its kubelet's identity. Tha
 from __future__ import annotations
 
 import calendar
-import http.client
 import os
 import time
 from pathlib import Path
 from typing import Any
 
-from .api import Api, ApiError
+from .api import Api, ApiError, forever
 
 LIST = "/api/v1/nodes"
 CONDITION = "PreflightPassed"
@@ -21,7 +20,6 @@ KEY = "menagerie.dev/preflight"
 TAINT = {"key": KEY, "effect": "NoSchedule"}
 # Seconds that a good verdict counts, and that it may lie in the future. Hosts repeat theirs every ten minutes.
 FRESH, AHEAD = 1800.0, 60.0
-WATCH_S, PAUSE_S = 300, 2.0
 # 422 is the answer to a JSON patch whose test does not hold.
 RACES = (404, 409, 422)
 
@@ -88,22 +86,12 @@ class Gate:
         listed = self._api.call("GET", f"{LIST}?resourceVersion=0")
         for node in listed["items"]:
             self.decide(node, time.time())
-        version = listed["metadata"]["resourceVersion"]
-        for event in self._api.watch(f"{LIST}?resourceVersion={version}", WATCH_S):
-            if event["type"] == "ERROR":
-                return
-            if event["type"] in ("ADDED", "MODIFIED"):
-                self.decide(event["object"], time.time())
+        for node in self._api.watch(LIST, listed["metadata"]["resourceVersion"]):
+            self.decide(node, time.time())
 
 
 def main() -> None:
-    gate = Gate(Api(Path(os.environ["CREDENTIALS_DIRECTORY"], "kubeconfig")))
-    while True:
-        try:
-            gate.follow()
-        except (ApiError, OSError, http.client.HTTPException, ValueError) as error:
-            print(f"trying again: {error}", flush=True)
-            time.sleep(PAUSE_S)
+    forever(Gate(Api(Path(os.environ["CREDENTIALS_DIRECTORY"], "kubeconfig"))).follow)
 
 
 if __name__ == "__main__":

@@ -89,8 +89,8 @@ def test_a_node_that_changed_since_is_left_alone():
 
 
 class FakeApi:
-    def __init__(self, status=0, nodes=(), events=()):
-        self.calls, self.status, self.nodes, self.events = [], status, nodes, events
+    def __init__(self, status=0, nodes=(), changed=()):
+        self.calls, self.status, self.nodes, self.changed = [], status, nodes, changed
 
     def call(self, method, path, body=None, kind="application/json"):
         self.calls.append((method, path, kind))
@@ -98,9 +98,9 @@ class FakeApi:
             raise ApiError(self.status, "no")
         return {"items": list(self.nodes), "metadata": {"resourceVersion": "9"}}
 
-    def watch(self, path, timeout_s):
-        self.calls.append(("WATCH", path, ""))
-        return iter(self.events)
+    def watch(self, path, version):
+        self.calls.append(("WATCH", f"{path} since {version}", ""))
+        return iter(self.changed)
 
 
 def test_what_was_done_is_told_once_with_the_reason(capsys):
@@ -125,14 +125,12 @@ def test_a_refusal_of_the_api_is_an_error():
 
 def test_all_nodes_are_looked_at_first_and_then_what_changes(monkeypatch):
     monkeypatch.setattr("control_plane.host.preflight.time.time", lambda: NOW)
-    events = [{"type": "MODIFIED", "object": node("False")}, {"type": "DELETED", "object": node("False")}]
-    end = [{"type": "ERROR", "object": {"code": 410}}, {"type": "MODIFIED", "object": node("False")}]
-    api = FakeApi(nodes=[node("True", [OURS]), node("True")], events=[*events, *end])
+    api = FakeApi(nodes=[node("True", [OURS]), node("True")], changed=[node("False")])
     Gate(api).follow()
     assert [call[:2] for call in api.calls] == [
         ("GET", "/api/v1/nodes?resourceVersion=0"),
         ("PATCH", "/api/v1/nodes/w-1"),
-        ("WATCH", "/api/v1/nodes?resourceVersion=9"),
+        ("WATCH", "/api/v1/nodes since 9"),
         ("PATCH", "/api/v1/nodes/w-1"),
     ]
 
