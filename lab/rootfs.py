@@ -19,7 +19,7 @@ from tools import cache
 
 SUITE = "bookworm"
 _IMAGE = Path(__file__).parent / "image"
-_LISTS = ("packages.txt", "masked-units.txt")
+_LISTS = ("packages.txt", "masked-units.txt", "disabled-units.txt")
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 _NOT_NEEDED = (
     "usr/share/doc",
@@ -92,6 +92,8 @@ def _build(root: Path, packages: Path, say: Callable[[str], None]) -> None:
         link = root / "etc/systemd/system" / unit
         link.unlink(missing_ok=True)
         link.symlink_to("/dev/null")
+    disabled = read_list(_IMAGE / "disabled-units.txt")
+    shell.run("systemctl", f"--root={root}", "disable", *disabled, timeout=120)
     _finish(root)
 
 
