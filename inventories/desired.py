@@ -14,7 +14,7 @@ from workers.group_vars import roles
 
 # New for each run, or a place on the operator's machine: nothing of them ends on a host.
 _PASSING = ("kubelet_token", "ansible_ssh_private_key_file", "ansible_ssh_common_args")
-_SHARED = ("site.yml", "ansible.cfg", "roles/modules", "roles/module_utils")
+_SHARED = ("site.yml", "ansible.cfg", "roles/modules", "roles/module_utils", "roles/lookups")
 _LENGTH = 24
 
 Digests = dict[str, str]

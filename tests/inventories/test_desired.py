@@ -88,6 +88,7 @@ def test_neither_token_nor_the_place_of_a_key_is_part_of_a_state(root):
         ("roles/containerd/templates/config.toml.j2", {"containerd"}),
         ("roles/modules/host_state.py", set(roles(ROOT))),
         ("roles/module_utils/menagerie_host/units.py", set(roles(ROOT))),
+        ("roles/lookups/host_program.py", set(roles(ROOT))),
         ("site.yml", set(roles(ROOT))),
         ("roles/flannel/README.md", set()),
     ],

@@ -87,6 +87,7 @@ class Host:
             "ANSIBLE_ROLES_PATH": str(ROOT / "roles"),
             "ANSIBLE_LIBRARY": str(ROOT / "roles" / "modules"),
             "ANSIBLE_MODULE_UTILS": str(ROOT / "roles" / "module_utils"),
+            "ANSIBLE_LOOKUP_PLUGINS": str(ROOT / "roles" / "lookups"),
             "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
             "LC_ALL": "C.UTF-8",
         }

@@ -69,6 +69,7 @@ def play(tmp_path: Path):
             **os.environ,
             "ANSIBLE_ROLES_PATH": str(ROOT / "roles"),
             "ANSIBLE_LIBRARY": str(tmp_path / "library"),
+            "ANSIBLE_LOOKUP_PLUGINS": str(ROOT / "roles" / "lookups"),
             "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
             "LC_ALL": "C.UTF-8",
         }
