@@ -54,8 +54,7 @@ ON_HOSTS = [
     ROOT / "userdata" / "boot.py",
     *sorted((ROOT / "stacks").glob("*/menagerie_secret.py")),
     *sorted((ROOT / "roles" / "module_utils" / "menagerie_host").glob("*.py")),
-    *sorted((ROOT / "roles" / "preflight" / "files" / "menagerie_preflight").glob("*.py")),
-    *sorted((ROOT / "roles").glob("*/files/*.py")),
+    *sorted((ROOT / "roles").glob("*/files/**/*.py")),
 ]
 
 

@@ -94,6 +94,7 @@ def play(machine: Machine, router: EdgeRouter, *words: str) -> Ran:
         "ANSIBLE_ROLES_PATH": str(ROOT / "roles"),
         "ANSIBLE_LIBRARY": str(ROOT / "roles" / "modules"),
         "ANSIBLE_MODULE_UTILS": str(ROOT / "roles" / "module_utils"),
+        "ANSIBLE_LOOKUP_PLUGINS": str(ROOT / "roles" / "lookups"),
         "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
         "ANSIBLE_HOME": "/run/ansible",
         "LC_ALL": "C.UTF-8",

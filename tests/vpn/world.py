@@ -13,11 +13,13 @@ import re
 from pathlib import Path
 from types import MappingProxyType
 
+from host_program import declared
+
 from network import frr, swanctl, tunnel_rules
 from network.gateway import EdgeRouter, Joined, Line, routers, settings
 from tests.vpn.machines import Machine, wait, wire
 
-PROGRAM = Path(__file__).parents[2] / "roles" / "vpn_gateway" / "files" / "menagerie_vpn.py"
+PROGRAM = Path(__file__).parents[2] / "roles" / "vpn_gateway" / "files" / "menagerie_vpn"
 ROUTER = "203.0.113.10"
 RACK, PEOPLE = "10.8.1.0/24", "10.9.0.0/24"
 RESEARCHER = "10.9.0.20"
@@ -239,7 +241,8 @@ class World:
         return mine
 
     def _program(self, machine: Machine) -> None:
-        machine.write("/usr/local/sbin/menagerie-vpn", "#!/usr/bin/python3\n" + PROGRAM.read_text(), mode="0755")
+        for file in declared(PROGRAM, "/usr/local/sbin/menagerie-vpn"):
+            machine.write(file["path"], file["text"], mode=file["mode"])
 
     def connect(self) -> None:
         for mine in self.daemons.values():

@@ -1,0 +1,59 @@
+"""menagerie-vpn: an edge router's tunnels, brought to what /etc/menagerie/vpn.json says, and looked at.
+
+    menagerie-vpn apply [--check] [--json]   links, rules, keys and routes; what was changed. Exit 2 with --check when
+                                             something differs
+    menagerie-vpn status [--json]            each tunnel: keys, BGP, routes. Exit 1 when one is down
+    menagerie-vpn links                      the interfaces alone, as at boot
+    menagerie-vpn rules                      the rules alone, as at boot
+    menagerie-vpn updown INTERFACE           called by strongSwan: an interface is up while it has keys
+    menagerie-vpn reset                      called before strongSwan starts: nothing has keys
+
+BGP notices a dead tunnel when its hold time is over, three minutes on Azure. An interface without keys is down, and FRR
+leaves it within the second.
+"""
+
+import argparse
+import json
+import sys
+
+from . import host, keys, links, routes, rules, status
+
+
+def apply(check):
+    wanted = host.settings()
+    changed = links.apply(wanted, check) + rules.apply(check) + keys.apply(wanted, check) + routes.apply(check)
+    return {"changed": changed}
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="menagerie-vpn")
+    parser.add_argument("verb", choices=["apply", "status", "links", "rules", "updown", "reset"])
+    parser.add_argument("interface", nargs="?")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    if given.verb == "status":
+        found = status.tunnels()
+        print(json.dumps(found) if given.json else status.shown(found))
+        return 0 if all(s["ike"] == "ESTABLISHED" and s["bgp"] == "Established" for s in found) else 1
+    if given.verb == "apply":
+        result = apply(given.check)
+        print(json.dumps(result) if given.json else "\n".join(result["changed"]) or "nothing to change")
+        return 2 if given.check and result["changed"] else 0
+    if given.verb == "updown":
+        keys.updown(given.interface)
+    elif given.verb == "reset":
+        keys.reset(host.settings())
+    elif given.verb == "links":
+        links.apply(host.settings(), check=False)
+    else:
+        rules.apply(check=False)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except host.Failed as error:
+        print(f"menagerie-vpn: {error}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,67 @@
+"""What strongSwan has loaded, and which interfaces have keys."""
+
+import fcntl
+import glob
+import os
+import re
+import time
+
+from . import host
+
+SWANCTL = ["/etc/swanctl/conf.d/menagerie.conf", "/etc/swanctl/conf.d/menagerie-keys.conf"]
+KEYS = host.RUN + "/keys"
+LOADED = host.RUN + "/loaded"
+
+
+def apply(wanted, check):
+    """Loading keeps tunnels whose settings are the same."""
+    since = max(host.load(LOADED).get("at", 0.0), started("strongswan.service"))
+    newer = [os.path.basename(path) for path in SWANCTL if os.path.getmtime(path) > since]
+    loaded = set(re.findall(r"^list-conn event \{(\S+) \{", host.run("swanctl", "--list-conns", "--raw"), re.MULTILINE))
+    expected = {link["connection"] for link in wanted["links"].values()}
+    told = [f"strongSwan: {name} is newer" for name in newer]
+    told += [f"strongSwan: {name} was not loaded" for name in sorted(expected - loaded)]
+    if told and not check:
+        now = time.time()
+        host.run("swanctl", "--load-all", "--noprompt")
+        host.save(LOADED, {"at": now})
+    return told
+
+
+def started(unit):
+    """Unix time. Counted back on the monotonic clock, for clocks are set."""
+    told = host.run("systemctl", "show", unit, "--property", "ExecMainStartTimestampMonotonic")
+    found = re.search(r"=(\d+)", told)
+    return time.time() - (time.monotonic() - int(found.group(1)) / 1e6) if found and int(found.group(1)) else 0.0
+
+
+def updown(interface):
+    """Counts: a new CHILD_SA may come before the old one goes. Which IKE_SA it belongs to changes when that is rekeyed."""
+    verb = os.environ.get("PLUTO_VERB", "")
+    step = 1 if verb.startswith("up-") else -1 if verb.startswith("down-") else 0
+    if not step:
+        return
+    os.makedirs(KEYS, exist_ok=True)
+    with open(f"{KEYS}/{interface}", "a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        have = max(0, int(file.read() or 0) + step)
+        file.truncate(0)
+        file.write(str(have))
+        host.run("ip", "link", "set", interface, "up" if have else "down")
+
+
+def reset(wanted):
+    for path in glob.glob(KEYS + "/*"):
+        os.unlink(path)
+    for name in wanted["links"]:
+        if os.path.exists(f"/sys/class/net/{name}"):
+            host.run("ip", "link", "set", name, "down")
+
+
+def has_keys(interface):
+    try:
+        with open(f"{KEYS}/{interface}") as file:
+            return int(file.read() or 0) > 0
+    except OSError:
+        return False

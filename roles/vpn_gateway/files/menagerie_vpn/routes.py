@@ -1,0 +1,27 @@
+"""What FRR runs beside its file."""
+
+import re
+
+from . import host
+
+FRR = "/etc/frr/frr.conf"
+RELOAD = "/usr/lib/frr/frr-reload.py"
+
+
+def apply(check):
+    """FRR's own tool tells the difference between what runs and the file, and takes the steps from one to the other."""
+    lines = differences(host.run(RELOAD, "--test", "--stdout", FRR))
+    if lines and not check:
+        host.run(RELOAD, "--reload", FRR)
+    return lines
+
+
+def differences(told):
+    """vtysh adds the machine's name to what runs, whatever the file says."""
+    found, sign = [], ""
+    for line in told.splitlines():
+        if line.startswith("Lines To "):
+            sign = "-" if line.endswith("Delete") else "+"
+        elif sign and line.strip() and not re.match(r"===|(no )?hostname |\d{4}-\d\d-\d\d ", line):
+            found.append(f"FRR: {sign}{line}")
+    return found
