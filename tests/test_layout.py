@@ -51,7 +51,7 @@ GUARDED = {"pulumi": {"bench", "simcloud", "stacks"}, "ansible_runner": {"invent
 # Programs that are copied to hosts: they have the host's Python and nothing else.
 ON_HOSTS = [
     *sorted((ROOT / "control_plane" / "host").glob("*.py")),
-    ROOT / "userdata" / "boot.py",
+    *sorted((ROOT / "userdata" / "boot").glob("*.py")),
     *sorted((ROOT / "stacks").glob("*/menagerie_secret.py")),
     *sorted((ROOT / "roles" / "module_utils" / "menagerie_host").glob("*.py")),
     *sorted((ROOT / "roles").glob("*/files/**/*.py")),

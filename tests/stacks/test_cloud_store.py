@@ -28,7 +28,8 @@ from stacks.certificates import Request
 from stacks.cloud_store import bundle_name
 from tests.control_plane import csi_support
 from tests.stacks.fake_stores import READER, Answer, Aws, Azure, Cloud, Gcp, moto, serve, told
-from userdata import Payload, boot, render
+from tests.userdata.placed import boot
+from userdata import Payload, render
 
 PROGRAM_BYTES = 5120
 USER_DATA_BYTES = 12 * 1024

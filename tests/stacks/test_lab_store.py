@@ -14,7 +14,8 @@ import pytest
 
 from lab import store_server
 from stacks.lab.store import LabStore
-from userdata import Payload, boot
+from tests.userdata.placed import boot
+from userdata import Payload
 
 PAYLOAD = Payload('{"files": [{"path": "/etc/a", "text": "ä\\n"}]}\n')
 OTHER = Payload('{"files": []}\n')

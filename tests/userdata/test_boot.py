@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from userdata import boot
+from tests.userdata.placed import boot
 
 GOOD = b"#!/bin/sh\n"
 KEYS = ("packages", "disks", "users", "files", "downloads", "secrets", "start")

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from userdata import boot
+from tests.userdata.placed import boot
 
 MIB = 1 << 20
 Attach = Callable[..., str]

@@ -8,7 +8,8 @@ from functools import partial
 
 import pytest
 
-from userdata import Payload, boot
+from tests.userdata.placed import boot
+from userdata import Payload
 
 
 def secret(name, path, owner, mode=0o600):

@@ -1,18 +1,24 @@
 from __future__ import annotations
 
+import ast
 import base64
 import gzip
 import os
 import random
+import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
-from userdata import Payload, boot, render, startup_script
-from userdata.cloud_init import LIMIT_BYTES, UserDataTooLarge
+from tests.userdata.placed import boot
+from userdata import Payload, render, startup_script
+from userdata.cloud_init import LIMIT_BYTES, UserDataTooLarge, boot_program
+from userdata.payload import pack
 
+BOOT = Path(__file__).parents[2] / "userdata" / "boot"
 PAYLOAD = Payload('{"files": ["only in the store"]}\n')
 
 
@@ -81,11 +87,42 @@ def test_another_payload_is_other_user_data_of_the_same_length():
 
 def test_the_programs_can_be_run():
     files = opened(render(PAYLOAD, STORE))
-    assert files["/usr/local/sbin/menagerie-boot"] == ("0755", Path(boot.__file__).read_text())
+    assert files["/usr/local/sbin/menagerie-boot"] == ("0755", boot_program())
     assert files[boot.STORE] == ("0700", STORE.script())
     for path in ("/usr/local/sbin/menagerie-boot", boot.STORE):
         assert files[path][1].startswith("#!/usr/bin/python3\n")
         compile(files[path][1], path, "exec")
+
+
+def test_the_modules_of_the_boot_program_are_one_file_in_which_every_name_is_known_and_means_one_thing():
+    text = boot_program()
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--isolated",
+        "--select",
+        "F,PLC0414",
+        "--target-version",
+        "py37",
+        "-",
+    ]
+    checked = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    defined = [
+        node.name
+        for path in sorted(BOOT.glob("*.py"))
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+    ]
+    assert len(defined) == len(set(defined)) > 0
+    assert sorted(defined) == sorted(re.findall(r"^(?:def|class) (\w+)", text, re.MULTILINE))
+
+
+def test_one_file_of_modules_is_no_longer_than_they_are_apart():
+    apart = sum(len(pack(path.read_text())) for path in BOOT.glob("*.py"))
+    assert len(pack(boot_program())) < 0.8 * apart
 
 
 def test_more_than_the_smallest_cloud_takes_is_refused_with_the_size():

@@ -1,0 +1,98 @@
+"""Programs by URL and SHA-256, bare or out of an archive."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import hashlib
+import http.client
+import shutil
+import tarfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from .host import CHUNK, Failure, digest, say, write
+
+DOWNLOADS_AT_ONCE = 4
+
+
+def fetch(url: str, sha256: str, to: Path) -> None:
+    """Download `url` to `to`; Failure names the URL and what was wrong."""
+    hashed = hashlib.sha256()
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer, to.open("wb") as out:
+            for chunk in iter(lambda: answer.read(CHUNK), b""):
+                hashed.update(chunk)
+                out.write(chunk)
+    except urllib.error.HTTPError as error:
+        raise Failure(f"{url}: HTTP {error.code} {error.reason}") from None
+    except (OSError, http.client.HTTPException) as error:
+        raise Failure(f"{url}: {getattr(error, 'reason', error)}") from None
+    if hashed.hexdigest() != sha256:
+        raise Failure(f"{url}: sha256 is {hashed.hexdigest()}, expected {sha256}")
+
+
+def unpack(archive: Path, members: list[list[str]], mode: int, url: str) -> None:
+    """Take `members` ([path in the archive, path on the host]) out of a tar archive, which is read once.
+
+    Upstream's may say ./bridge for bridge.
+    """
+    wanted = {name.removeprefix("./"): target for name, target in members}
+    with tarfile.open(str(archive), "r|*") as tar:
+        for item in tar:
+            if not wanted:
+                break
+            name = item.name.removeprefix("./")
+            data = tar.extractfile(item) if name in wanted and item.isreg() else None
+            if data is None:
+                continue
+            target = wanted.pop(name)
+            new = Path(target + ".new")
+            new.parent.mkdir(parents=True, exist_ok=True)
+            with new.open("wb") as out:
+                shutil.copyfileobj(data, out, CHUNK)
+            new.chmod(mode)
+            new.replace(target)
+    if wanted:
+        raise Failure(f"{url}: the archive holds no file {', '.join(wanted)}")
+
+
+def download(item: dict[str, Any], state: Path) -> None:
+    """One artefact, in place with the right checksum. Archives leave the checksums of what was taken out in `state`."""
+    url, sha256, members = item["url"], item["sha256"], item["members"]
+    targets = [Path(target) for _, target in members] or [Path(item["path"])]
+    receipt = state / hashlib.sha256(repr(item).encode()).hexdigest()
+    if all(target.exists() for target in targets):
+        now = " ".join(digest(target) for target in targets)
+        if now == (receipt.read_text() if members and receipt.exists() else sha256):
+            return
+    started = time.monotonic()
+    temporary = Path(str(targets[0]) + ".download")
+    temporary.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        fetch(url, sha256, temporary)
+        if members:
+            unpack(temporary, members, item["mode"], url)
+            receipt.parent.mkdir(parents=True, exist_ok=True)
+            write(receipt, " ".join(digest(target) for target in targets).encode(), 0o600, "root:root")
+        else:
+            temporary.chmod(item["mode"])
+            temporary.replace(targets[0])
+    finally:
+        temporary.unlink(missing_ok=True)
+    say(f"{url} in {time.monotonic() - started:.1f} s")
+
+
+def download_all(items: list[dict[str, Any]], state: Path) -> None:
+    """Every download; the failures of all of them are told at once."""
+    failures = []
+    with concurrent.futures.ThreadPoolExecutor(DOWNLOADS_AT_ONCE) as pool:
+        for future in [pool.submit(download, item, state) for item in items]:
+            try:
+                future.result()
+            except Failure as failure:
+                failures.append(str(failure))
+    if failures:
+        raise Failure("\n  ".join(failures))

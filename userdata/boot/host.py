@@ -1,0 +1,61 @@
+"""What every step asks of the host."""
+
+from __future__ import annotations
+
+import grp
+import hashlib
+import os
+import pwd
+import subprocess
+from pathlib import Path
+
+CHUNK = 1 << 20
+
+
+class Failure(Exception):
+    """A step failed; the message says what and why."""
+
+
+def say(text: str) -> None:
+    print("menagerie-boot: " + text, flush=True)
+
+
+def run(*command: str) -> str:
+    """Standard output of `command`; Failure with its last words where it fails."""
+    done = subprocess.run(command, check=False, capture_output=True)
+    if done.returncode:
+        words = (done.stderr or done.stdout).decode(errors="replace").strip()
+        raise Failure(f"{' '.join(command)} failed with {done.returncode}: {words}")
+    return done.stdout.decode(errors="replace")
+
+
+def write(path: Path, data: bytes, mode: int, owner: str) -> bool:
+    """Make `path` hold `data` with `mode` and `owner` (user:group), whole or not at all; False if it already did."""
+    user, group = owner.split(":")
+    ids = (pwd.getpwnam(user).pw_uid, grp.getgrnam(group).gr_gid)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        found = path.stat()
+        if path.read_bytes() == data and (found.st_mode & 0o7777, found.st_uid, found.st_gid) == (mode, *ids):
+            return False
+    except FileNotFoundError:
+        pass
+    new = path.with_name(path.name + ".new")
+    new.unlink(missing_ok=True)
+    handle = os.open(str(new), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as out:
+        out.write(data)
+        os.fchown(out.fileno(), *ids)
+        os.fchmod(out.fileno(), mode)
+        out.flush()
+        os.fsync(out.fileno())
+    new.replace(path)
+    return True
+
+
+def digest(path: Path) -> str:
+    hashed = hashlib.sha256()
+    with path.open("rb") as data:
+        for chunk in iter(lambda: data.read(CHUNK), b""):
+            hashed.update(chunk)
+    return hashed.hexdigest()
