@@ -69,7 +69,7 @@ def _document(text: str) -> dict[str, Any] | None:
 @cache
 def _cables() -> ModuleType:
     """What hosts compare cables with, so that both say the same."""
-    path = ROOT / "roles" / "links" / "files" / "links_cables.py"
+    path = ROOT / "roles" / "links" / "files" / "menagerie_links" / "cables.py"
     spec = importlib.util.spec_from_file_location("links_cables", path)
     assert spec
     assert spec.loader

@@ -13,24 +13,16 @@ operator wrote). Of cards nothing was recorded by us, for none was at hand. Shap
 
 from __future__ import annotations
 
-import importlib
 import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
-FILES = Path(__file__).parents[2] / "roles" / "links" / "files"
+from menagerie_links import edge
+
+MLX = {"pci": "0000:1a:00.0", "mtu": 9000}
 RECORDED = json.loads((Path(__file__).parent / "lldp" / "recorded.json").read_text())
-
-
-def module(name: str) -> ModuleType:
-    """A module of the program, as its neighbours import it."""
-    if str(FILES) not in sys.path:
-        sys.path.append(str(FILES))
-    return importlib.import_module(name)
 
 
 @dataclass
@@ -184,7 +176,7 @@ class Host:
 
 
 def _edge(host: Host) -> Any:
-    class Edge(module("links_edge").Edge):  # type: ignore[misc]
+    class Edge(edge.Edge):
         def run(self, *words: str) -> tuple[int, str]:
             return host.run(tuple(word for word in words if word != "-json"))
 

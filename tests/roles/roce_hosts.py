@@ -18,9 +18,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
+
+from menagerie_roce import edge
+
+from cluster.roce import Device, Roce
+from roce.host import settings
 
 INTERFACE, PCI = "ens1f0np0", "0000:1a:00.0"
+
+
+def told(**changes: object) -> dict[str, object]:
+    """The settings that a host of a fabric is given, by the model that the switches' side is made from."""
+    device = changes.pop("device", Device(interface=INTERFACE))
+    return settings(Roce.model_validate({"rails": {"gpu": {"rail-0": device}}, **changes}), "gpu")
 
 
 @dataclass(frozen=True)
@@ -77,19 +87,19 @@ class Qos:
     accel: int = 1
 
 
-def build(module: ModuleType, root: Path, card: Card, interface: str = INTERFACE) -> Host:
+def build(root: Path, card: Card, interface: str = INTERFACE) -> Host:
     """A host with one port of a card."""
-    host = Host(module, root, card, interface)
+    host = Host(root, card, interface)
     host.make_tree()
     return host
 
 
 class Host:
-    def __init__(self, module: ModuleType, root: Path, card: Card, interface: str) -> None:
+    def __init__(self, root: Path, card: Card, interface: str) -> None:
         self.root, self.card, self.interface = root, card, interface
         self.qos = Qos()
         self.calls: list[tuple[str, ...]] = []
-        self.edge = _edge(module, self)
+        self.edge = _edge(self)
 
     # --- the tree -----------------------------------------------------------------------------------------------
 
@@ -259,10 +269,10 @@ class Host:
         return 0, "\n".join([f"{head}{line}", *rows, line]) + "\n"
 
 
-def _edge(module: ModuleType, host: Host) -> object:
+def _edge(host: Host) -> object:
     """The program's own edge over the tree, with what a kernel does when its files are written."""
 
-    class Edge(module.Edge):  # type: ignore[misc,name-defined]
+    class Edge(edge.Edge):
         def has(self, command: str) -> bool:
             return command in host.card.tools
 

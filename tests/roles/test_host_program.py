@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from host_program import SHARED, declared, library
 
+from tests.roles.placed import placed
+
 COMMAND = "/usr/local/sbin/greet"
 MAIN = "import argparse\nfrom . import words\nargparse.ArgumentParser().parse_args()\nprint(words.GREETING)\n"
 
@@ -23,16 +25,6 @@ def package(tmp_path: Path) -> Path:
     (made / "words.py~").write_text("of an editor\n")
     (made / "names.json").write_text("{}\n")
     return made
-
-
-def placed(files: list[dict[str, str]], root: Path) -> str:
-    """The command, with all files below `root`."""
-    for file in files:
-        path = root / file["path"].lstrip("/")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(file["text"].replace("/usr/local", f"{root}/usr/local"))
-        path.chmod(int(file["mode"], 8))
-    return str(root / COMMAND.lstrip("/"))
 
 
 def test_modules_and_data_come_first_and_the_command_last(package: Path) -> None:

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from menagerie_links import ways
 
-from tests.roles.links_hosts import module
-
-FILES = Path(__file__).parents[2] / "roles" / "links" / "files"
-ASK = f"import sys, json; sys.path.insert(0, {str(FILES)!r}); import links_ways as w; SETUP; print(json.dumps(w.CALL))"
+FILES = Path(ways.__file__).parents[1]
+ASK = f"import sys, json; sys.path.insert(0, {str(FILES)!r}); import menagerie_links.ways as w; SETUP; print(json.dumps(w.CALL))"
 # Answers TLS with a certificate of its own, over and over; ends with its standard input.
 SERVER = """
 import socket, ssl, sys, threading
@@ -75,7 +74,7 @@ class Net:
         return done.stdout
 
     def ask(self, call: str) -> list[Any]:
-        """A call of links_ways at the host, with less patience: these networks answer within a millisecond."""
+        """A call of menagerie_links.ways at the host, with less patience: these networks answer within a millisecond."""
         program = ASK.replace("CALL", call).replace("SETUP", "w.SHORTEST_S, w.TLS_PATIENCE_S = 0.05, 0.3")
         return list(json.loads(self.run("host", sys.executable, "-c", program)))
 
@@ -208,7 +207,7 @@ def test_a_way_to_the_api_that_swallows_long_packets_is_measured(switched, certi
 
 
 def test_python_takes_the_long_list_of_protocols() -> None:
-    context = module("links_ways")._context(9000)
+    context = ways._context(9000)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     with pytest.raises(ssl.SSLWantReadError):
         context.wrap_bio(incoming, outgoing, server_hostname="api").do_handshake()
@@ -239,6 +238,5 @@ def test_python_takes_the_long_list_of_protocols() -> None:
     ],
 )
 def test_what_was_found_is_said_with_the_setting_that_it_contradicts(found, wrong: str, note: str) -> None:
-    ways = module("links_ways")
     way = {"to": "gpu-2 in the same rack", "address": "10.8.0.12", "mtu": 9000, "setting": "sites.sjc1.link_mtu"}
     assert ways.verdict(way, ways.Found(*found)) == (wrong, note)

@@ -14,6 +14,7 @@ import pytest
 
 from cluster.roce import Device, Roce
 from roce.host import settings
+from tests.roles.placed import placed
 
 ROOT = Path(__file__).parents[2]
 RAILS = {"rail-0": Device(pci="0000:1a:00.0"), "rail-1": Device(interface="ens2f0np0")}
@@ -100,13 +101,17 @@ def rail(**more: Any) -> dict[str, Any]:
     return {"rails": [{"rail": "rail-0", "changed": [], "wrong": [], "notes": [], **more}]}
 
 
-def test_the_role_declares_a_program_a_unit_a_rail_and_what_starts_it(play) -> None:
+def test_the_role_declares_a_program_a_unit_a_rail_and_what_starts_it(play, tmp_path: Path) -> None:
     ran = play(answer=rail(), roce_settings=SETTINGS)
     assert (ran.code, recap(ran.out)["changed"], ran.asked) == (0, 0, ["apply --json"]), ran.out
     files = {file["path"]: file for file in ran.declared["files"]}
     assert json.loads(files["/etc/menagerie/roce.json"]["text"]) == SETTINGS
-    program = next(file for file in ran.declared["files"] if file.get("mode") == "0755")
-    assert program["text"] == "#!/usr/bin/python3\n" + (ROOT / "roles/roce/files/menagerie_roce.py").read_text()
+    (last,) = [number for number, file in enumerate(ran.declared["files"]) if file.get("mode") == "0755"]
+    program = ran.declared["files"][: last + 1]
+    assert {Path(file["path"]).parts[:5] for file in program[:-1]} == {("/", "usr", "local", "lib", "menagerie-roce")}
+    command = [placed(program, tmp_path / "host"), "apply"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (told.returncode, told.stderr.split(";")[0]) == (1, "/etc/menagerie/roce.json can't be read"), told
     rules = [
         line for line in files["/etc/udev/rules.d/90-menagerie-roce.rules"]["text"].splitlines() if line[:1] != "#"
     ]

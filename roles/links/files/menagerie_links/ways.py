@@ -1,4 +1,4 @@
-"""How long packets may be that cross whole, found with packets that nobody may fragment. Standard library only."""
+"""How long packets may be that cross whole, found with packets that nobody may fragment."""
 
 from __future__ import annotations
 

@@ -11,114 +11,18 @@ set yet may be the reason of doesn't count. Placed by Menagerie's role links. St
 from __future__ import annotations
 
 import argparse
-import errno
 import json
-import os
-import socket
 import sys
-import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
 
-import links_cables as cables
-import links_ways as ways
-from links_edge import NET, Edge, Finding, Refused
-from links_ports import find, identity
-from links_settings import Result, bring
+from menagerie_host.watching import link_events, tell_systemd
+
+from .check import check
+from .edge import NET, Edge, Finding
+from .ports import Settings
+from .settings import Result, bring
 
 SETTINGS = "/etc/menagerie/links.json"
-Settings = dict[str, Any]
-# Their firmware takes LLDP for itself. i40e has "disable-fw-lldp", which lldpd sets by itself; ice the other.
-FIRMWARE = {"ice": "fw-lldp-agent off", "i40e": "disable-fw-lldp on"}
-
-
-class Report(NamedTuple):
-    """What a check found. heard: link -> switches' ports. ways: how long packets may be on each."""
-
-    findings: list[Finding]
-    notes: list[str]
-    heard: dict[str, list[cables.Heard]]
-    ways: list[dict[str, Any]]
-
-
-def lldp(edge: Edge) -> dict[str, list[cables.Heard]]:
-    """Interface -> who is heard there."""
-    code, said = edge.run("lldpctl", "-f", "json0")
-    if code:
-        raise Refused("LNK-005", f"lldpctl: {said.strip()}; is lldpd.service running?")
-    return cables.parse_lldp(json.loads(said or "{}"))
-
-
-def check_cables(edge: Edge, settings: Settings, links: list[str], wait_s: float) -> Report:
-    """Cables of this host's links, each against all of them: two that are swapped are told so."""
-    mine = [end for end in cables.ends(settings["host"], settings["links"]) if end.link in links]
-    report = Report([], [], {}, [])
-    if not mine:
-        return report
-    named = {}
-    for end in mine:
-        try:
-            named[end.link] = find(edge, end.link, settings["links"][end.link])
-        except Refused:  # said with the link's settings
-            continue
-    carrier = {link: edge.read(f"{NET}/{port.name}/carrier") == "1" for link, port in named.items()}
-    try:
-        told = _heard(edge, {port.name for link, port in named.items() if carrier[link]}, wait_s)
-    except Refused as error:
-        report.findings.append(Finding(error.code, "", str(error)))
-        return report
-    report.heard.update({link: told.get(port.name, []) for link, port in named.items()})
-    others = {(end.host, end.link): (end, report.heard.get(end.link, [])) for end in mine}
-    for end in mine:
-        if end.link not in named:
-            continue
-        port = named[end.link]
-        flag = FIRMWARE.get(port.driver, "")
-        hint = f"; {port.driver}'s firmware may take it: ethtool --set-priv-flags {port.name} {flag}" if flag else ""
-        wrong = cables.verdict(end, report.heard[end.link], others, carrier[end.link], hint)
-        if wrong:
-            report.findings.append(Finding("LNK-005", end.link, wrong))
-    return report
-
-
-def _heard(edge: Edge, names: set[str], wait_s: float) -> dict[str, list[cables.Heard]]:
-    """Once something was heard at each, or nothing more is to be waited for."""
-    end = time.monotonic() + wait_s
-    while True:
-        told = lldp(edge)
-        if names <= told.keys() or time.monotonic() >= end:
-            return told
-        time.sleep(min(2.0, max(0.0, end - time.monotonic())))
-
-
-def check_ways(edge: Edge, settings: Settings) -> Report:
-    """How long packets may be, to each place that the settings name."""
-    report = Report([], [], {}, [])
-    routes = edge.ip("-4", "route", "show", "default")
-    router = next((route["gateway"] for route in routes if "gateway" in route), "")
-    for way in settings["paths"]:
-        found = ways.look(way, router)
-        wrong, note = ways.verdict(way, found)
-        report.ways.append({**way, "largest": found.largest})
-        if wrong:
-            report.findings.append(Finding("LNK-006", "", wrong, waits="host" in way))
-        if note:
-            report.notes.append(note)
-    return report
-
-
-def check(edge: Edge, settings: Settings, links: list[str], wait_s: float) -> Report:
-    """Everything that can be looked at; changes nothing."""
-    findings = identity(edge, settings)
-    notes: list[str] = []
-    for name in links:
-        result = bring(edge, name, settings["links"][name], check=True)
-        findings += result.wrong
-        findings += [Finding("LNK-007", name, f"{result.port}: {text}: not as set") for text in result.changed]
-        notes += result.notes
-    cabling, widths = check_cables(edge, settings, links, wait_s), check_ways(edge, settings)
-    return Report(findings + cabling.findings + widths.findings, notes + widths.notes, cabling.heard, widths.ways)
-
 
 # --- watching -------------------------------------------------------------------------------------------------------
 
@@ -150,41 +54,6 @@ def _applied(edge: Edge, settings: Settings) -> list[str] | None:
     for result in results:
         show(settings["host"], result)
     return None if any(result.wrong for result in results) else [result.interface for result in results]
-
-
-def link_events() -> Iterator[None]:
-    """One value for each burst of changes of the kernel's links (rtnetlink(7), group RTMGRP_LINK), from now on."""
-    listener = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
-    listener.bind((0, 1))
-
-    def bursts() -> Iterator[None]:
-        while True:
-            _got(listener, 0)
-            time.sleep(1)
-            while _got(listener, socket.MSG_DONTWAIT):
-                pass
-            yield None
-
-    return bursts()
-
-
-def _got(listener: socket.socket, flags: int) -> bool:
-    """Whether there was a message. Messages may be lost when there are many (ENOBUFS), which tells as much as one."""
-    try:
-        listener.recv(65536, flags)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        return error.errno == errno.ENOBUFS
-    return True
-
-
-def tell_systemd(text: str) -> None:
-    """sd_notify(3)."""
-    path = os.environ.get("NOTIFY_SOCKET", "")
-    if path:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out:
-            out.sendto(text.encode(), "\0" + path[1:] if path.startswith("@") else path)
 
 
 # --- verbs ----------------------------------------------------------------------------------------------------------

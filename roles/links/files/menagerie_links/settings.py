@@ -1,4 +1,4 @@
-"""What a port of this host is set to: MTU, rings and offloads, by ip(8) and ethtool(8). Standard library only."""
+"""What a port of this host is set to: MTU, rings and offloads, by ip(8) and ethtool(8)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import difflib
 import re
 from typing import NamedTuple
 
-from links_edge import NET, Edge, Finding, Refused
-from links_ports import Port, Settings, find
+from .edge import NET, Edge, Finding, Refused
+from .ports import Port, Settings, find
 
 # ethtool -k prints some features under names that ethtool -K knows by a short one only.
 SHORT = {

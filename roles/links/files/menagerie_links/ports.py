@@ -1,11 +1,11 @@
-"""Which port of this host a link is, and whether the host is the one that the hosts file means. Standard library only."""
+"""Which port of this host a link is, and whether the host is the one that the hosts file means."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, NamedTuple
 
-from links_edge import NET, PCI, Edge, Finding, Refused
+from .edge import NET, PCI, Edge, Finding, Refused
 
 Settings = dict[str, Any]
 NO_MAC = "00:00:00:00:00:00"

@@ -1,0 +1,162 @@
+"""What menagerie-links says of cables, with which code it ends, and when it sets a port again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from menagerie_links import __main__ as program
+from menagerie_links import cables, check
+
+from tests.roles.links_hosts import MLX, RECORDED, Host, connectx, e810
+
+# --- cables -----------------------------------------------------------------------------------------------------------
+
+
+def end(host: str, link: str, switch: str, port: str) -> Any:
+    return cables.End(host, link, switch, port)
+
+
+@pytest.mark.parametrize(
+    ("interface", "switch", "port", "leads"),
+    [
+        ("ens0f0", "leaf-1", "swp17", True),
+        ("ens0f0", "leaf-1", "17", True),
+        ("ens0f0", "LEAF-1", "17", True),
+        ("ens0f0", "leaf-1", "18", False),
+        ("ens0f0", "leaf-10", "17", False),
+        ("ens1f0", "leaf-2", "Ethernet64", True),
+        ("ens1f0", "leaf-2.sjc1.example.net", "Eth17(Port17)", True),
+        ("ens1f0", "leaf-2", "17", True),
+        ("ens1f0", "leaf-2", "Ethernet6", False),
+        ("ens2f0", "leaf-3", "Ethernet1/17", True),
+        ("ens2f0", "leaf-3", "et1/17", True),
+        ("ens2f0", "leaf-3", "17", True),
+        ("ens2f0", "leaf-3", "Ethernet1/1", False),
+    ],
+)
+def test_what_switches_say_is_compared_as_people_write_it(interface: str, switch: str, port: str, leads: bool) -> None:
+    (heard,) = cables.parse_lldp(RECORDED)[interface]
+    assert cables.leads_to(heard, end("gpu-017", interface, switch, port)) is leads
+
+
+def told(tmp_path: Path, lldp: Any, *cards: Any, **links: Any) -> list[str]:
+    host = Host(tmp_path, *cards, lldp=lldp)
+    settings = {"host": "gpu-017", "links": links}
+    report = check.check_cables(host.edge, settings, list(links), 0)
+    return [program.line("gpu-017", finding) for finding in report.findings]
+
+
+def test_cables_as_in_the_hosts_file_are_no_finding(tmp_path: Path) -> None:
+    one = {**MLX, "switch": "leaf-1", "port": 17}
+    assert told(tmp_path, RECORDED, connectx(name="ens0f0"), ens0f0=one) == []
+
+
+def test_two_cables_of_a_host_that_are_swapped_are_told_so(tmp_path: Path) -> None:
+    one = {"pci": "0000:1a:00.0", "switch": "leaf-2", "port": "Ethernet64"}
+    other = {"pci": "0000:3b:00.0", "switch": "leaf-1", "port": 17}
+    assert told(tmp_path, RECORDED, connectx(name="ens0f0"), e810(name="ens1f0"), rail0=one, rail1=other) == [
+        "gpu-017 rail0: leaf-1 swp17, the hosts file says leaf-2 Ethernet64; looks swapped with rail1 [LNK-005]",
+        (
+            "gpu-017 rail1: leaf-2.sjc1.example.net Ethernet64, the hosts file says leaf-1 17; looks swapped with rail0 "
+            "[LNK-005]"
+        ),
+    ]
+
+
+def test_a_cable_in_another_link_s_place_is_told_so(tmp_path: Path) -> None:
+    one = {"pci": "0000:1a:00.0", "switch": "leaf-9", "port": 1}
+    other = {"pci": "0000:3b:00.0", "switch": "leaf-1", "port": 17}
+    lines = told(tmp_path, RECORDED, connectx(name="ens0f0"), e810(name="ens7f0", carrier=0), rail0=one, rail1=other)
+    assert lines == [
+        "gpu-017 rail0: leaf-1 swp17, the hosts file says leaf-9 1; that is where rail1 should be [LNK-005]",
+        "gpu-017 rail1: no link: no cable, or a port that is off; the hosts file says leaf-1 17 [LNK-005]",
+    ]
+
+
+def test_silence_names_firmware_that_may_swallow_it(tmp_path: Path) -> None:
+    one = {"pci": "0000:3b:00.0", "switch": "leaf-1", "port": 17}
+    assert told(tmp_path, {"lldp": [{}]}, e810(), rail0=one) == [
+        (
+            "gpu-017 rail0: nothing is heard from leaf-1 17; ice's firmware may take it: ethtool --set-priv-flags ens2f0 "
+            "fw-lldp-agent off [LNK-005]"
+        )
+    ]
+
+
+def test_a_daemon_that_does_not_run_is_one_finding(tmp_path: Path) -> None:
+    host = Host(tmp_path, connectx())
+    host.edge.run = lambda *words: (1, "unable to connect to socket\n") if words[0] == "lldpctl" else host.run(words)
+    settings = {"host": "gpu-017", "links": {"rail0": {**MLX, "switch": "leaf-1", "port": 17}}}
+    report = check.check_cables(host.edge, settings, ["rail0"], 0)
+    assert [each.text for each in report.findings] == [
+        "lldpctl: unable to connect to socket; is lldpd.service running?"
+    ]
+
+
+# --- the program ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Any:
+    """given(host, **links): the host with its settings placed."""
+
+    def placed(host: Host, **links: Any) -> Any:
+        settings = {"host": "gpu-017", "address": "10.8.0.17", "links": links, "paths": []}
+        host.put("/etc/menagerie/links.json", json.dumps(settings))
+        return host.edge
+
+    return placed
+
+
+def test_exit_codes_say_what_a_run_would_do(tmp_path: Path, given: Any, capsys: Any) -> None:
+    edge = given(Host(tmp_path, connectx(), ens1f0np0="10.8.0.17"), ens1f0np0=MLX)
+    assert program.main(["check"], edge) == 1
+    assert (
+        "gpu-017 ens1f0np0: ens1f0np0 (mlx5_core): mtu: 1500 -> 9000: not as set [LNK-007]" in capsys.readouterr().err
+    )
+    assert [program.main(words, edge) for words in (["apply", "--check"], ["apply"], ["apply", "--check"])] == [2, 0, 0]
+    assert program.main(["check"], edge) == 0
+    assert program.main(["apply", "nosuch"], edge) == 1
+
+
+def test_the_document_holds_findings_ways_and_who_was_heard(tmp_path: Path, given: Any, capsys: Any) -> None:
+    host = Host(tmp_path, connectx(name="ens0f0", mtu=9000), lldp=RECORDED, ens0f0="10.8.0.18")
+    edge = given(host, ens0f0={**MLX, "switch": "leaf-1", "port": 18})
+    assert program.main(["check", "--json"], edge) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert [finding["code"] for finding in document["findings"]] == ["INV-004", "LNK-005"]
+    assert document["heard"] == {"ens0f0": [{"switch": "leaf-1", "ports": ["swp17", "swp17"]}]}
+
+
+def test_another_machine_that_is_not_set_yet_may_wait(tmp_path: Path, given: Any, monkeypatch: Any) -> None:
+    edge = given(Host(tmp_path, connectx(mtu=9000), ens1f0np0="10.8.0.17"), ens1f0np0=MLX)
+    settings = json.loads(edge.read("/etc/menagerie/links.json"))
+    way = {"to": "gpu-018 in the same rack", "address": "10.8.0.18", "mtu": 9000, "setting": "sites.sjc1.link_mtu"}
+    monkeypatch.setattr(check.ways, "look", lambda way, router: check.ways.Found(1500))
+    codes = []
+    for more in ({"host": "gpu-018"}, {}):
+        (tmp_path / "etc/menagerie/links.json").write_text(json.dumps({**settings, "paths": [{**way, **more}]}))
+        codes += [program.main(["check", *words], edge) for words in ([], ["--others-may-wait"])]
+    assert codes == [1, 0, 1, 1]
+
+
+def test_a_port_that_comes_back_is_set_again(tmp_path: Path, given: Any) -> None:
+    card = connectx()
+    host = Host(tmp_path, card)
+    settings = json.loads(given(host, ens1f0np0=MLX).read("/etc/menagerie/links.json"))
+    seen: list[int] = []
+
+    def events() -> Any:
+        host.calls.clear()
+        yield None
+        seen.append(len(host.calls))
+        host.put("/sys/class/net/ens1f0np0/mtu", 1500)
+        host.put("/sys/class/net/ens1f0np0/carrier_changes", 4)
+        yield None
+        seen.append(int(host.edge.read("/sys/class/net/ens1f0np0/mtu")))
+
+    assert program.watch(host.edge, settings, events(), lambda: seen.append(-1)) == 0
+    assert seen == [-1, 0, 9000]
