@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
 PLAY = """
 - hosts: localhost
   connection: local
   gather_facts: false
-  roles: [{ROLE}]
+  roles: ROLES
 """
 # As far as `menagerie_host.units` asks: a unit is enabled, and runs since it was last started.
 SYSTEMCTL = """#!PYTHON
@@ -48,14 +49,33 @@ class Ran(NamedTuple):
     code: int
     out: str
     changed: int
+    asked: list[str]
+    """What systemctl was asked to do in this run."""
+
+
+def of_site(*names: str) -> list[dict[str, Any]]:
+    """Roles as site.yml asks for them."""
+    (play,) = yaml.safe_load((ROOT / "site.yml").read_text())
+    return [entry for entry in play["roles"] if entry["role"] in names]
 
 
 class Host:
-    """Nothing of what a role does to it is left behind, and its network is one without links."""
+    """Nothing of what roles do to it is left behind. Its network is one without links, or that of a namespace (ip-netns(8)).
 
-    def __init__(self, folder: Path, role: str, written: tuple[str, ...], commands: tuple[str, ...] = ()) -> None:
-        self.folder, self.written = folder, written
-        (folder / "play.yml").write_text(PLAY.replace("ROLE", role))
+    roles: in YAML, "role: time, when: time_enabled", or as `of_site` gives them.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        roles: str | list[dict[str, Any]],
+        written: tuple[str, ...],
+        commands: tuple[str, ...] = (),
+        network: str = "",
+    ) -> None:
+        self.folder, self.written, self.network = folder, written, network
+        listed = f"[{{{roles}}}]" if isinstance(roles, str) else json.dumps(roles)
+        (folder / "play.yml").write_text(PLAY.replace("ROLES", listed))
         (folder / "bin").mkdir()
         self.command("systemctl", SYSTEMCTL.replace("PYTHON", sys.executable).replace("FOLDER", str(folder)))
         for name in commands:
@@ -75,12 +95,7 @@ class Host:
         """The role; `before` and `after` are shell scripts beside it, on the same host."""
         ansible = str(Path(sys.executable).parent / "ansible-playbook")
         command = [ansible, "-i", "localhost,", "-e", json.dumps(variables), *words, str(self.folder / "play.yml")]
-        mounts = [
-            f"mkdir -p {name} && mount -t overlay x -o lowerdir={name},upperdir={self.layer('upper', name)},workdir={self.layer('work', name)} {name}"
-            for name in self.written
-        ]
-        script = " && ".join([*mounts, "ip link set lo up", "echo mounted", before])
-        script += f"; {shlex.join(command)}; code=$?; {after}; exit $code"
+        script = f"{before}; {shlex.join(command)}; code=$?; {after}; exit $code"
         environment = {
             **os.environ,
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
@@ -91,14 +106,25 @@ class Host:
             "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
             "LC_ALL": "C.UTF-8",
         }
+        former = len(self.asked())
         done = subprocess.run(
-            ["unshare", "--mount", "--net", "bash", "-c", script],
-            cwd=self.folder, env=environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            self.inside(script), cwd=self.folder, env=environment, capture_output=True, text=True, check=False
+        )
         if not done.stdout.startswith("mounted"):
             pytest.skip(f"no mounts of its own here: {done.stderr.strip()}")
         found = re.search(r"changed=(\d+)", done.stdout)
-        return Ran(done.returncode, done.stdout + done.stderr, int(found[1]) if found else -1)
+        changed = int(found[1]) if found else -1
+        return Ran(done.returncode, done.stdout + done.stderr, changed, self.asked()[former:])
+
+    def inside(self, script: str) -> list[str]:
+        """The command that runs a shell script on the host; it says "mounted" first."""
+        mounts = [
+            f"mkdir -p {name} && mount -t overlay x -o lowerdir={name},upperdir={self.layer('upper', name)},workdir={self.layer('work', name)} {name}"
+            for name in self.written
+        ]
+        own = ["ip", "netns", "exec", self.network, "unshare", "--mount"] if self.network else []
+        whole = " && ".join([*mounts, "ip link set lo up", "echo mounted", script])
+        return [*(own or ["unshare", "--mount", "--net"]), "bash", "-c", whole]
 
     def files(self) -> dict[str, str]:
         """What was written, by its path on the host."""
