@@ -6,14 +6,15 @@ systemctl(1), NVIDIA's "nvidia-smi" manual and "Multi-Instance GPU User Guide".
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from menagerie_gpu import __main__ as program
+from menagerie_gpu import driver
+from menagerie_gpu.edge import Edge, Refused
 
 from workers.roles import _Role
 
@@ -31,18 +32,8 @@ TOLD = {
 }
 
 
-@pytest.fixture(scope="module")
-def gpu():
-    spec = importlib.util.spec_from_file_location("menagerie_gpu", ROLE / "files" / "menagerie_gpu.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["menagerie_gpu"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["menagerie_gpu"]
-
-
 class Made:
-    """What a made-up host answers; `gpu.Edge` gives it its files."""
+    """What a made-up host answers; `Edge` gives it its files."""
 
     def __init__(self, root, gpus, switches, modules, packages, candidate):
         super().__init__(root)
@@ -121,9 +112,9 @@ class Made:
 
 
 @pytest.fixture
-def make(gpu, tmp_path):
+def make(tmp_path):
     """make(gpus=1): a host; what it was told to do is in its `ran`."""
-    host = type("Host", (Made, gpu.Edge), {})
+    host = type("Host", (Made, Edge), {})
     count = itertools.count()
 
     def made(gpus=1, switches=0, modules=(), packages=(), candidate=DRIVER):
@@ -132,21 +123,21 @@ def make(gpu, tmp_path):
     return made
 
 
-def settled(host, gpu, told=TOLD):
+def settled(host, told=TOLD):
     """The host after a run, and what the run did."""
-    return gpu.converge(host, told, False, False)
+    return program.converge(host, told, False, False)
 
 
-def test_a_host_without_a_gpu_is_left_alone_and_says_so(gpu, make, capsys):
+def test_a_host_without_a_gpu_is_left_alone_and_says_so(make, capsys):
     host = make(gpus=0)
-    assert gpu.main([], host) == 0
+    assert program.main([], host) == 0
     assert capsys.readouterr().out == "no NVIDIA GPU on PCI: nothing is done here\n"
     assert host.ran == []  # no program was run, and no settings were read
 
 
-def test_a_driver_is_installed_of_its_branch_held_and_loaded(gpu, make):
+def test_a_driver_is_installed_of_its_branch_held_and_loaded(make):
     host = make()
-    assert settled(host, gpu) == [
+    assert settled(host) == [
         "install nvidia-driver-cuda, nvidia-kernel-open-dkms, nvidia-container-toolkit",
         "hold nvidia-driver-cuda, nvidia-kernel-open-dkms",
         "load nvidia",
@@ -156,113 +147,113 @@ def test_a_driver_is_installed_of_its_branch_held_and_loaded(gpu, make):
     assert host.read("/etc/apt/preferences.d/menagerie-nvidia") == (
         "Package: *nvidia* cuda-drivers* libcuda*\nPin: version 580.*\nPin-Priority: 1001\n"
     )
-    assert "Signed-By: /etc/apt/keyrings/menagerie-nvidia.asc" in host.read(gpu.SOURCES)
-    assert host.read(gpu.KEYRING) == "KEY\n"
+    assert "Signed-By: /etc/apt/keyrings/menagerie-nvidia.asc" in host.read(driver.SOURCES)
+    assert host.read(driver.KEYRING) == "KEY\n"
     assert [line for line in host.ran if "install" in line and "linux-headers-" in line]
 
 
-def test_the_second_run_changes_nothing(gpu, make):
+def test_the_second_run_changes_nothing(make):
     host = make()
-    settled(host, gpu)
+    settled(host)
     host.ran.clear()
-    assert settled(host, gpu) == []
+    assert settled(host) == []
     assert [line for line in host.ran if line.startswith(("apt-get", "modprobe", "apt-mark hold"))] == []
 
 
-def test_a_check_only_says_what_would_be_done(gpu, make, capsys, monkeypatch):
+def test_a_check_only_says_what_would_be_done(make, capsys, monkeypatch):
     host = make()
-    host.write(gpu.SETTINGS, json.dumps(TOLD))
-    assert gpu.main(["--check"], host) == 2
+    host.write(program.SETTINGS, json.dumps(TOLD))
+    assert program.main(["--check"], host) == 2
     assert capsys.readouterr().out.startswith("install nvidia-driver-cuda")
     assert [line for line in host.ran if line.startswith(("apt-get", "modprobe", "nvidia-ctk"))] == []
-    assert not host.exists(gpu.PIN)
+    assert not host.exists(driver.PIN)
 
 
-def test_a_repository_without_the_branch_is_named_and_nothing_is_installed(gpu, make):
+def test_a_repository_without_the_branch_is_named_and_nothing_is_installed(make):
     host = make(candidate="570.172.08-1")
-    with pytest.raises(gpu.Refused, match=r"no package nvidia-driver-cuda of branch 580: apt has 570\.172\.08-1"):
-        settled(host, gpu)
+    with pytest.raises(Refused, match=r"no package nvidia-driver-cuda of branch 580: apt has 570\.172\.08-1"):
+        settled(host)
     assert [line for line in host.ran if " install " in line] == []
 
 
-def test_a_loaded_driver_of_another_branch_is_not_replaced_under_running_pods(gpu, make):
+def test_a_loaded_driver_of_another_branch_is_not_replaced_under_running_pods(make):
     old = dict.fromkeys(NVIDIA, "570.172.08-1")
     host = make(modules=["nvidia", "nvidia_uvm"], packages=old)
-    with pytest.raises(gpu.Refused, match=r"driver 570\.172\.08 is loaded, branch 580 is wanted; drain the host, run"):
-        settled(host, gpu)
-    assert gpu.converge(host, TOLD, False, True)[0].startswith("install nvidia-driver-cuda")
+    with pytest.raises(Refused, match=r"driver 570\.172\.08 is loaded, branch 580 is wanted; drain the host, run"):
+        settled(host)
+    assert program.converge(host, TOLD, False, True)[0].startswith("install nvidia-driver-cuda")
 
 
-def test_a_driver_of_the_image_is_held_and_nothing_is_installed(gpu, make):
+def test_a_driver_of_the_image_is_held_and_nothing_is_installed(make):
     told = {**TOLD, "driver": {**TOLD["driver"], "source": "image"}}
     host = make(packages={**dict.fromkeys(NVIDIA, "550.1-1"), "nvidia-container-toolkit": "1.18.0-1", "bash": "5"})
-    done = settled(host, gpu, told)
+    done = settled(host, told)
     assert done[0] == "hold nvidia-driver-cuda, nvidia-kernel-open-dkms"
     assert [line for line in host.ran if line.startswith("apt-get")] == []
 
 
-def test_nouveau_that_can_not_be_unloaded_asks_for_a_reboot(gpu, make):
+def test_nouveau_that_can_not_be_unloaded_asks_for_a_reboot(make):
     host = make(modules=["nouveau"])
-    with pytest.raises(gpu.Refused, match=r"nouveau holds the GPU .* reboot: /etc/modprobe\.d/menagerie-gpu\.conf"):
-        settled(host, gpu)
+    with pytest.raises(Refused, match=r"nouveau holds the GPU .* reboot: /etc/modprobe\.d/menagerie-gpu\.conf"):
+        settled(host)
 
 
-def test_nvswitches_want_the_fabric_manager(gpu, make):
+def test_nvswitches_want_the_fabric_manager(make):
     host = make(gpus=8, switches=4)
-    done = settled(host, gpu)
+    done = settled(host)
     assert "nvidia-fabricmanager" in done[0]
     assert done[-1] == "start nvidia-fabricmanager.service"
-    assert not any("fabricmanager" in step for step in settled(make(), gpu))
+    assert not any("fabricmanager" in step for step in settled(make()))
 
 
 @pytest.mark.parametrize(("peermem", "loaded"), [(True, True), (False, False)])
-def test_peermem_is_loaded_only_where_it_is_asked_for(gpu, make, peermem, loaded):
-    assert ("load nvidia_peermem" in settled(make(), gpu, {**TOLD, "peermem": peermem})) is loaded
+def test_peermem_is_loaded_only_where_it_is_asked_for(make, peermem, loaded):
+    assert ("load nvidia_peermem" in settled(make(), {**TOLD, "peermem": peermem})) is loaded
 
 
-def test_mig_cuts_each_gpu_once(gpu, make):
+def test_mig_cuts_each_gpu_once(make):
     told = {**TOLD, "mig": "on", "mig_profiles": ["1g.10gb", "2g.20gb"]}
     host = make(gpus=2)
     host.mig = {"0": "Disabled", "1": "Enabled"}
-    done = settled(host, gpu, told)
+    done = settled(host, told)
     assert [step for step in done if "GPU" in step] == [
         "MIG on on GPU 0",
         "cut GPU 1 into 1g.10gb, 2g.20gb",
         "cut GPU 0 into 1g.10gb, 2g.20gb",
     ]
-    assert settled(host, gpu, told) == []
+    assert settled(host, told) == []
     other = {**told, "mig_profiles": ["7g.80gb"]}
-    assert [step for step in settled(host, gpu, other)] == ["cut GPU 0 into 7g.80gb", "cut GPU 1 into 7g.80gb"]
+    assert [step for step in settled(host, other)] == ["cut GPU 0 into 7g.80gb", "cut GPU 1 into 7g.80gb"]
 
 
-def test_mig_on_a_gpu_that_has_none_is_refused_and_off_is_what_it_is(gpu, make):
+def test_mig_on_a_gpu_that_has_none_is_refused_and_off_is_what_it_is(make):
     host = make()
     host.mig = {"0": "[N/A]"}
-    with pytest.raises(gpu.Refused, match="GPU 0 has no MIG"):
-        settled(host, gpu, {**TOLD, "mig": "on", "mig_profiles": ["1g.10gb"]})
-    assert settled(host, gpu, {**TOLD, "mig": "off"}) == []  # the driver came with the run before
+    with pytest.raises(Refused, match="GPU 0 has no MIG"):
+        settled(host, {**TOLD, "mig": "on", "mig_profiles": ["1g.10gb"]})
+    assert settled(host, {**TOLD, "mig": "off"}) == []  # the driver came with the run before
 
 
-def test_a_ready_host_has_its_cdi_specification_written_anew(gpu, make, capsys):
+def test_a_ready_host_has_its_cdi_specification_written_anew(make, capsys):
     host = make()
-    host.write(gpu.SETTINGS, json.dumps(TOLD))
-    assert gpu.main([], host) == 0
+    host.write(program.SETTINGS, json.dumps(TOLD))
+    assert program.main([], host) == 0
     assert host.ran[-1] == "nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml"
     assert capsys.readouterr().out.endswith("1 GPUs are ready\n")
 
 
 @pytest.mark.parametrize(
-    ("name", "driver"),
+    ("name", "held"),
     [("nvidia-driver-cuda", True), ("libnvidia-ml1", True), ("libcuda1", True), ("nvidia-container-toolkit", False)]
     + [("libnvidia-container1", False), ("bash", False), ("cuda-drivers", True), ("nvidia-fabricmanager", True)],
 )
-def test_what_is_held_is_what_belongs_to_the_driver(gpu, name, driver):
-    assert bool(gpu.DRIVERS.match(name)) is driver
+def test_what_is_held_is_what_belongs_to_the_driver(name, held):
+    assert bool(driver.DRIVERS.match(name)) is held
 
 
 @pytest.mark.parametrize("version", ["580.95.05-1", "1:580.95.05-0ubuntu1", "580.126.09"])
-def test_the_branch_is_the_first_number(gpu, version):
-    assert gpu.branch_of(version) == "580"
+def test_the_branch_is_the_first_number(version):
+    assert driver.branch_of(version) == "580"
 
 
 @pytest.fixture
@@ -271,16 +262,16 @@ def role():
     defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
     return lambda **given: {
         file["path"]: file["text"]
-        for file in _Role("gpu", {**defaults, "gpu_driver_source": "image", **given}).value("{{ _gpu_files }}")
+        for file in _Role("gpu", {**defaults, "gpu_driver_source": "image", **given}).value("{{ _gpu_settings_files }}")
     }
 
 
-def test_the_program_is_told_all_that_it_reads(gpu, make, role):
+def test_the_program_is_told_all_that_it_reads(make, role):
     told = json.loads(role()["/etc/menagerie/gpu.json"])
     assert set(told) == set(TOLD)
     assert set(told["driver"]) == set(TOLD["driver"])
     assert (told["driver"]["source"], told["driver"]["branch"], told["mig"]) == ("image", "580", "leave")
-    assert settled(make(), gpu, {**told, "dcgm": False}) == [
+    assert settled(make(), {**told, "dcgm": False}) == [
         "load nvidia",
         "load nvidia_uvm",
         "start nvidia-persistenced.service",

@@ -1,0 +1,107 @@
+"""Makes NVIDIA's GPUs of this host ready for containers: driver, persistence, MIG, CDI. Safe to repeat; systemd does.
+
+    menagerie-gpu                  make it so; a host without a GPU is left alone, and says so
+    menagerie-gpu --check          only say what would be done; 2 where something would
+    menagerie-gpu --change-driver  as without it, and another branch than the loaded driver's is installed too
+
+Placed by Menagerie's role gpu. Standard library only.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .driver import hold, nouveau, package
+from .edge import GPU, SWITCH, Edge, Refused, Step
+from .mig import mig
+
+SETTINGS = "/etc/menagerie/gpu.json"
+SPEC = "/var/run/cdi/nvidia.yaml"
+
+
+def needed(edge: Edge, told: dict[str, Any], change: bool = False) -> list[Step]:
+    """What is to be done next. It is asked again after each, for a driver must be there before it can be asked."""
+    stages: tuple[Callable[[], list[Step]], ...] = (
+        lambda: [*nouveau(edge), *package(edge, told, change), *hold(edge)],
+        lambda: _modules(edge, told),
+        lambda: _units(edge, told),
+        lambda: mig(edge, told),
+    )
+    return next((steps for stage in stages if (steps := stage())), [])
+
+
+def _modules(edge: Edge, told: dict[str, Any]) -> list[Step]:
+    names = ["nvidia", "nvidia_uvm", *(["nvidia_peermem"] if told["peermem"] else [])]
+    missing = [name for name in names if not edge.exists(f"/sys/module/{name}")]
+
+    def load(name: str) -> Callable[[], Any]:
+        return lambda: edge.must("modprobe", name.replace("_", "-"))
+
+    return [Step(f"load {name}", load(name)) for name in missing]
+
+
+def _units(edge: Edge, told: dict[str, Any]) -> list[Step]:
+    units = ["nvidia-persistenced.service"] if told["persistence"] else []
+    units += ["nvidia-dcgm.service"] if told["dcgm"] else []
+    units += ["nvidia-fabricmanager.service"] if edge.devices(SWITCH) else []
+    steps = []
+    for unit in units:
+        _, said = edge.run("systemctl", "show", unit, "--property", "LoadState,ActiveState,UnitFileState")
+        state = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+        if state.get("LoadState") != "loaded":
+            raise Refused(f"{unit} is not here; the driver's image or packages lack it")
+        if state.get("ActiveState") != "active" or state.get("UnitFileState") == "disabled":
+            steps.append(_start(edge, unit))
+    return steps
+
+
+def _start(edge: Edge, unit: str) -> Step:
+    return Step(f"start {unit}", lambda: edge.must("systemctl", "enable", "--now", unit))
+
+
+def converge(edge: Edge, told: dict[str, Any], check: bool, change: bool) -> list[str]:
+    """What was done, or would be. Raises Refused with what stands in the way."""
+    done: list[str] = []
+    for _ in range(10):
+        steps = needed(edge, told, change)
+        if check or not steps:
+            return [*done, *(step.what for step in steps)]
+        for step in steps:
+            step.act()
+            print(step.what, flush=True)
+            done.append(step.what)
+    raise Refused(f"this does not come to an end: {', '.join(done[-3:])}")
+
+
+def describe(edge: Edge) -> None:
+    """Write the CDI specification anew: device numbers may change with each boot, files with each driver."""
+    edge.must("nvidia-ctk", "cdi", "generate", f"--output={SPEC}")
+
+
+def main(arguments: list[str], edge: Edge) -> int:
+    if unknown := set(arguments) - {"--check", "--change-driver"}:
+        print(f"unknown: {', '.join(sorted(unknown))}\n{__doc__}", file=sys.stderr)
+        return 1
+    gpus = edge.devices(GPU)
+    if not gpus:
+        print("no NVIDIA GPU on PCI: nothing is done here", flush=True)
+        return 0
+    told = json.loads(edge.read(SETTINGS))
+    check = "--check" in arguments
+    done = converge(edge, told, check, "--change-driver" in arguments)
+    if check:
+        print("\n".join(done) or "nothing to do", flush=True)
+        return 2 if done else 0
+    describe(edge)
+    print(f"{len(gpus)} GPUs are ready", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:], Edge()))
+    except (Refused, OSError, ValueError, KeyError) as error:
+        sys.exit(str(error) or repr(error))
