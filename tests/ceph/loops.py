@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = ROOT / "roles" / "storage_host" / "files" / "menagerie_disks.py"
 MIB = 1 << 20
 SIZE = 64 * MIB
 RULE = {"by_id": "nvme-MODEL_*", "count": 1, "min_size": SIZE, "max_size": None, "rotational": True}
 """The kernel calls a loop device rotational where the disk under its file is."""
-
-
-def load() -> ModuleType:
-    """The program as a module."""
-    spec = importlib.util.spec_from_file_location("menagerie_disks", PROGRAM)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["menagerie_disks"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 class Loops:

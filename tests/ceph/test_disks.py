@@ -7,25 +7,19 @@ import json
 import os
 import struct
 import subprocess
-import sys
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from menagerie_disks import __main__ as program
 
-from tests.ceph.loops import MIB, PROGRAM, SIZE, Loops, load, made
+from tests.ceph.loops import MIB, SIZE, Loops, made
 
 FSID = "3f5c4f0a-2d0e-4f55-9d5e-0c6f7f7d3a11"
 LVM = b"LABELONE" + struct.pack("<QII8s", 1, 0, 32, b"LVM2 001")
 NOWHERE: dict[str, list[str]] = {"public": [], "cluster": []}
-
-
-@pytest.fixture(scope="module")
-def program() -> ModuleType:
-    return load()
 
 
 @pytest.fixture
@@ -34,13 +28,13 @@ def loops(tmp_path: Path) -> Iterator[Loops]:
         yield ready
 
 
-def edge(program: ModuleType, loops: Loops, **folders: str) -> Any:
+def edge(loops: Loops, **folders: str) -> Any:
     return program.Edge(by_id=str(loops.by_id), **folders)
 
 
-def told(program: ModuleType, loops: Loops, name: str, **folders: str) -> dict[str, Any]:
+def told(loops: Loops, name: str, **folders: str) -> dict[str, Any]:
     """What is said of one device."""
-    here = edge(program, loops, **folders)
+    here = edge(loops, **folders)
     every = program.disks(here)
     (disk,) = (disk for disk in every if disk.path == loops.paths[name])
     return dict(program.judged(here, disk, every, {"nvme": loops.rule()}))
@@ -98,8 +92,8 @@ def osd(fsid: str = FSID) -> bytes:
     return b"bluestore block device\n6c6e9a3e-8b1a-4f3a-9f3f-0d6c1f7f1a2b\n" + bytes(80) + pair
 
 
-def test_an_empty_disk_is_named_by_id(program: ModuleType, loops: Loops) -> None:
-    disk = told(program, loops, "probe")
+def test_an_empty_disk_is_named_by_id(loops: Loops) -> None:
+    disk = told(loops, "probe")
     assert (disk["state"], disk["why"]) == ("empty", [])
     assert disk["device"] == "/dev/disk/by-id/nvme-MODEL_probe"
     assert disk["size"] == SIZE
@@ -117,11 +111,9 @@ def test_an_empty_disk_is_named_by_id(program: ModuleType, loops: Loops) -> None
     ],
     ids=["xfs", "LVM", "GPT", "LUKS", "raw data", "raw data at the end"],
 )  # fmt: skip
-def test_a_disk_that_holds_something_is_refused(
-    program: ModuleType, loops: Loops, content: bytes, at: int, reason: str
-) -> None:
+def test_a_disk_that_holds_something_is_refused(loops: Loops, content: bytes, at: int, reason: str) -> None:
     loops.add("full", content, at)
-    disk = told(program, loops, "full")
+    disk = told(loops, "full")
     assert (disk["state"], disk["why"], disk["device"]) == ("refused", [reason], None)
 
 
@@ -131,38 +123,36 @@ def test_a_disk_that_holds_something_is_refused(
     ids=["ext4", "swap"],
 )
 def test_a_disk_with_what_this_machines_own_tools_make_is_refused(
-    program: ModuleType, loops: Loops, command: list[str], reason: str
+    loops: Loops, command: list[str], reason: str
 ) -> None:
     path = loops.add("made")
     subprocess.run([*command, path], check=True, capture_output=True)
-    disk = told(program, loops, "made")
+    disk = told(loops, "made")
     assert (disk["state"], disk["why"]) == ("refused", [reason])
 
 
-def test_a_disk_that_is_zeroed_again_is_empty(program: ModuleType, loops: Loops) -> None:
+def test_a_disk_that_is_zeroed_again_is_empty(loops: Loops) -> None:
     path = loops.add("used", xfs())
-    assert told(program, loops, "used")["state"] == "refused"
+    assert told(loops, "used")["state"] == "refused"
     with open(path, "r+b") as handle:
         handle.write(bytes(MIB))
-    assert told(program, loops, "used")["state"] == "empty"
+    assert told(loops, "used")["state"] == "empty"
 
 
-def test_a_mounted_disk_is_refused_with_its_place(program: ModuleType, loops: Loops, tmp_path: Path) -> None:
+def test_a_mounted_disk_is_refused_with_its_place(loops: Loops, tmp_path: Path) -> None:
     path, place = loops.add("mounted"), tmp_path / "mounted"
     subprocess.run(["mkfs.ext4", "-q", path], check=True)
     place.mkdir()
     if subprocess.run(["mount", path, place], check=False).returncode:
         pytest.skip("nothing may be mounted here")
     try:
-        disk = told(program, loops, "mounted")
+        disk = told(loops, "mounted")
     finally:
         subprocess.run(["umount", place], check=True)
     assert disk["why"] == [f"is mounted at {place}", "has an ext4 file system"]
 
 
-def test_a_disk_that_another_mount_namespace_holds_is_refused(
-    program: ModuleType, loops: Loops, tmp_path: Path
-) -> None:
+def test_a_disk_that_another_mount_namespace_holds_is_refused(loops: Loops, tmp_path: Path) -> None:
     """Nothing in /proc of this process shows it: only that the kernel gives nobody the disk alone."""
     path, place = loops.add("elsewhere"), tmp_path / "elsewhere"
     subprocess.run(["mkfs.ext4", "-q", path], check=True)
@@ -174,7 +164,7 @@ def test_a_disk_that_another_mount_namespace_holds_is_refused(
         assert other.stdout and other.stdin
         if other.stdout.readline().strip() != "there":
             pytest.skip("no other mount namespace can be made here")
-        disk = told(program, loops, "elsewhere")
+        disk = told(loops, "elsewhere")
         other.stdin.close()
     assert disk["why"][0] == "has an ext4 file system"
     assert disk["why"][1].startswith("is in use, by what doesn't show here")
@@ -209,48 +199,44 @@ def fake_sys(folder: Path, name: str, **files: str) -> str:
     ids=["LVM", "multipath", "md", "partition", "read-only", "removable", "two paths"],
 )
 def test_what_the_kernel_has_built_on_a_disk_is_named(
-    program: ModuleType, loops: Loops, tmp_path: Path, files: dict[str, str], reason: str
+    loops: Loops, tmp_path: Path, files: dict[str, str], reason: str
 ) -> None:
     name = os.path.basename(loops.paths["probe"])
-    disk = told(
-        program,
-        loops,
-        "probe",
-        sys_=fake_sys(tmp_path, name, **{k.replace("NAMEp", f"{name}p"): v for k, v in files.items()}),
-    )
+    sys_ = fake_sys(tmp_path, name, **{k.replace("NAMEp", f"{name}p"): v for k, v in files.items()})
+    disk = told(loops, "probe", sys_=sys_)
     assert (disk["state"], disk["why"]) == ("refused", [reason.replace("NAME", name)])
 
 
-def test_a_disk_with_swap_on_it_is_refused(program: ModuleType, loops: Loops, tmp_path: Path) -> None:
+def test_a_disk_with_swap_on_it_is_refused(loops: Loops, tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     head = "Filename Type Size Used Priority\n"
     (tmp_path / "proc" / "swaps").write_text(f"{head}{loops.paths['probe']} partition 65532 0 -2\n")
-    disk = told(program, loops, "probe", proc=str(tmp_path / "proc"))
+    disk = told(loops, "probe", proc=str(tmp_path / "proc"))
     assert disk["why"] == [f"swap is on it: {loops.paths['probe']}"]
 
 
-def test_a_path_that_udev_gave_to_multipath_is_refused(program: ModuleType, loops: Loops, tmp_path: Path) -> None:
+def test_a_path_that_udev_gave_to_multipath_is_refused(loops: Loops, tmp_path: Path) -> None:
     number = Path(f"/sys/block/{os.path.basename(loops.paths['probe'])}/dev").read_text().strip()
     (tmp_path / "udev" / "data").mkdir(parents=True)
     (tmp_path / "udev" / "data" / f"b{number}").write_text("S:disk/by-id/x\nE:DM_MULTIPATH_DEVICE_PATH=1\n")
-    assert told(program, loops, "probe", run=str(tmp_path))["why"] == ["is a path of a multipath device"]
+    assert told(loops, "probe", run=str(tmp_path))["why"] == ["is a path of a multipath device"]
 
 
-def test_an_osd_of_ceph_stays_one_and_says_whose(program: ModuleType, loops: Loops) -> None:
+def test_an_osd_of_ceph_stays_one_and_says_whose(loops: Loops) -> None:
     """The second run must not want it wiped."""
     loops.add("osd", osd())
-    disk = told(program, loops, "osd")
+    disk = told(loops, "osd")
     assert (disk["state"], disk["why"], disk["fsid"]) == ("osd", [], FSID)
     assert disk["device"] == "/dev/disk/by-id/nvme-MODEL_osd"
 
 
-def test_a_disk_too_small_or_of_another_name_is_not_meant(program: ModuleType, loops: Loops) -> None:
+def test_a_disk_too_small_or_of_another_name_is_not_meant(loops: Loops) -> None:
     loops.add("small", size=32 * MIB)
-    assert told(program, loops, "small")["disks"] is None
+    assert told(loops, "small")["disks"] is None
     other = loops.by_id / "ata-OTHER_1"
     loops.add("other")
     (loops.by_id / "nvme-MODEL_other").rename(other)
-    disk = told(program, loops, "other")
+    disk = told(loops, "other")
     assert (disk["disks"], disk["state"], disk["device"]) == (None, "other", None)
 
 
@@ -266,21 +252,19 @@ def run_with_udev(tmp_path: Path) -> str:
     return str(tmp_path / "run")
 
 
-def test_as_many_disks_as_the_spec_says_is_well(program: ModuleType, loops: Loops, tmp_path: Path) -> None:
+def test_as_many_disks_as_the_spec_says_is_well(loops: Loops, tmp_path: Path) -> None:
     """One more of the same model with partitions, as a system's disk is, hurts nobody."""
     loops.add("second")
     loops.add("system", gpt())
-    here = edge(program, loops, run=run_with_udev(tmp_path))
+    here = edge(loops, run=run_with_udev(tmp_path))
     assert program.main(["--json", "--settings", str(settings(tmp_path, loops, count=2))], here) == 0
 
 
-def test_a_disk_that_is_missing_is_explained(
-    program: ModuleType, loops: Loops, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_disk_that_is_missing_is_explained(loops: Loops, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = loops.add("full")
     subprocess.run(["mkfs.ext4", "-q", path], check=True)
     networks = {"public": [], "cluster": ["198.51.100.0/24"]}
-    here = edge(program, loops, run=run_with_udev(tmp_path))
+    here = edge(loops, run=run_with_udev(tmp_path))
     assert program.main(["--settings", str(settings(tmp_path, loops, networks, count=2))], here) == 1
     host, said = os.uname().nodename, capsys.readouterr()
     assert said.err.splitlines() == [
@@ -292,40 +276,38 @@ def test_a_disk_that_is_missing_is_explained(
 
 
 def test_a_disk_more_than_the_spec_says_is_wrong(
-    program: ModuleType, loops: Loops, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    loops: Loops, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     loops.add("second")
-    here = edge(program, loops, run=run_with_udev(tmp_path))
+    here = edge(loops, run=run_with_udev(tmp_path))
     assert program.main(["--settings", str(settings(tmp_path, loops, count=1))], here) == 1
     assert "2 empty disks are as ceph.disks.nvme says (nvme-MODEL_*), not 1" in capsys.readouterr().err
 
 
-def test_settings_that_are_missing_are_a_sentence(program: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_settings_that_are_missing_are_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert program.main(["--settings", "/nowhere/storage.json"], program.Edge()) == 1
     assert "No such file or directory: '/nowhere/storage.json'" in capsys.readouterr().err
 
 
-def test_a_missing_tool_makes_no_disk_empty(
-    program: ModuleType, loops: Loops, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_tool_makes_no_disk_empty(loops: Loops, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    disk = told(program, loops, "probe")
+    disk = told(loops, "probe")
     assert (disk["state"], disk["device"]) == ("refused", None)
     assert disk["why"][0].startswith("can't be looked at: wipefs can't be asked")
 
 
-def test_a_file_system_over_an_old_osd_is_no_osd(program: ModuleType, loops: Loops) -> None:
+def test_a_file_system_over_an_old_osd_is_no_osd(loops: Loops) -> None:
     path = loops.add("both", osd())
     subprocess.run(["mkfs.ext4", "-q", "-F", path], check=True)
     with open(path, "r+b") as handle:
         handle.write(osd())
-    disk = told(program, loops, "both")
+    disk = told(loops, "both")
     assert (disk["state"], disk["device"]) == ("refused", None)
     assert disk["why"]
 
 
-def test_nothing_is_written_to_any_disk(loops: Loops, tmp_path: Path) -> None:
-    """The program as the role places it, and every byte and time of the devices before and after."""
+def test_nothing_is_written_to_any_disk(loops: Loops, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every byte, and how often the kernel wrote, before and after; every device was looked at."""
     loops.add("full", xfs())
     loops.add("osd", osd())
     path = settings(tmp_path, loops)
@@ -342,5 +324,7 @@ def test_nothing_is_written_to_any_disk(loops: Loops, tmp_path: Path) -> None:
 
     before = state(), written()
     for option in ([], ["--json"]):
-        subprocess.run([sys.executable, PROGRAM, *option, "--settings", path], check=False, capture_output=True)
+        program.main([*option, "--settings", str(path)], edge(loops))
+        said = capsys.readouterr().out
+        assert [name for name, device in loops.paths.items() if os.path.basename(device) not in said] == [], said
     assert (state(), written()) == before
