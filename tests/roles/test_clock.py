@@ -4,49 +4,36 @@ from __future__ import annotations
 
 import email.utils
 import http.server
-import ssl
-import threading
 import time
+from contextlib import ExitStack
 
 import pytest
 
 from stacks import certificates
-from stacks.certificates import Request
+from tests.roles.serving import serving, tls_of
 
 
 @pytest.fixture
 def api(tmp_path):
     """api(seconds): host:port of an API whose clock is that far from this one's; None for one that tells no time."""
-    stops = []
+    # Of an authority that nobody knows: a wrong clock would refuse any certificate.
+    tls = tls_of(certificates.new_authority("x"), tmp_path)
+    with ExitStack() as stops:
 
-    def served(skew):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def do_HEAD(self):
-                self.send_response_only(200)
-                if skew is not None:
-                    self.send_header("Date", email.utils.formatdate(time.time() + skew, usegmt=True))
-                self.end_headers()
+        def served(skew):
+            class Handler(http.server.BaseHTTPRequestHandler):
+                def do_HEAD(self):
+                    self.send_response_only(200)
+                    if skew is not None:
+                        self.send_header("Date", email.utils.formatdate(time.time() + skew, usegmt=True))
+                    self.end_headers()
 
-            def log_message(self, *_):
-                pass
+                def log_message(self, *_):
+                    pass
 
-        # Of an authority that nobody knows: a wrong clock would refuse any certificate.
-        leaf = certificates.issue(certificates.new_authority("x"), Request("api", addresses=("127.0.0.1",)))
-        (tmp_path / "leaf").write_text(leaf.certificate + leaf.private_key)
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        tls.load_cert_chain(tmp_path / "leaf")
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.socket = tls.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        stops.append((server, thread))
-        return f"127.0.0.1:{server.server_port}"
+            return stops.enter_context(serving(Handler, tls))
 
-    yield served
-    for server, thread in stops:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+        yield served
 
 
 @pytest.mark.parametrize("skew", [0, 50, -50, None])

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import http.server
 import json
-import ssl
-import threading
-import time
 
 import pytest
 
 from stacks import certificates
-from stacks.certificates import Request
+from tests.roles.serving import serving, tls_of
 
 TOKEN = "abcdef.0123456789abcdef"
 SETTINGS = {
@@ -181,18 +178,8 @@ def authority():
 @pytest.fixture
 def endpoint(authority, tmp_path):
     """host:port of an API server that knows one token."""
-    leaf = certificates.issue(authority, Request("api", addresses=("127.0.0.1",)))
-    (tmp_path / "leaf").write_text(leaf.certificate + leaf.private_key)
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(tmp_path / "leaf")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
-    server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    yield f"127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with serving(Api, tls_of(authority, tmp_path)) as place:
+        yield place
 
 
 def told(token):
@@ -273,84 +260,3 @@ def test_a_failure_ends_the_step_with_its_reason(region, monkeypatch, fault, tmp
     monkeypatch.setattr(region.sys, "argv", ["in_region", "join"])
     with pytest.raises(SystemExit, match=str(fault)):
         region.main()
-
-
-AWS = {
-    "/latest/api/token": ("PUT", {"X-aws-ec2-metadata-token-ttl-seconds": "60"}, "session"),
-    "/latest/dynamic/instance-identity/document": (
-        "GET",
-        {"X-aws-ec2-metadata-token": "session"},
-        json.dumps(
-            {"availabilityZone": "us-east-1a", "instanceId": "i-1", "region": "us-east-1", "instanceType": "c5"}
-        ),
-    ),
-}
-FLAVOR = {"Metadata-Flavor": "Google"}
-GCP = {
-    "/computeMetadata/v1/instance/zone": ("GET", FLAVOR, "projects/123/zones/us-central1-a"),
-    "/computeMetadata/v1/instance/name": ("GET", FLAVOR, "cpu-x7"),
-    "/computeMetadata/v1/instance/machine-type": ("GET", FLAVOR, "projects/123/machineTypes/n2-standard-8"),
-    "/computeMetadata/v1/project/project-id": ("GET", FLAVOR, "a-project"),
-}
-VMSS = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/virtualMachineScaleSets/cpu/virtualMachines/0"
-
-
-def azure(zone):
-    content = {"location": "eastus2", "zone": zone, "resourceId": VMSS, "vmSize": "Standard_D8s_v5"}
-    path = "/metadata/instance/compute?api-version=2021-02-01"
-    return {path: ("GET", {"Metadata": "true"}, json.dumps(content))}
-
-
-@pytest.fixture
-def metadata():
-    """metadata(pages): address of a metadata service that answers as documented."""
-    stops = []
-
-    def served(pages, after_s=0.0):
-        class Handler(http.server.BaseHTTPRequestHandler):
-            def answer(self):
-                time.sleep(after_s)
-                method, headers, body = pages.get(self.path, ("", {}, ""))
-                right = method == self.command and all(self.headers.get(key) == headers[key] for key in headers)
-                self.send_response(200 if right else 404)
-                self.end_headers()
-                self.wfile.write(body.encode() if right else b"")
-
-            do_GET = do_PUT = answer
-
-            def log_message(self, *_):
-                pass
-
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        stops.append((server, thread))
-        return f"127.0.0.1:{server.server_port}"
-
-    yield served
-    for server, thread in stops:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-@pytest.mark.parametrize(
-    ("cloud", "pages", "found"),
-    [
-        ("aws", AWS, ("aws:///us-east-1a/i-1", "us-east-1", "us-east-1a", "c5")),
-        ("gcp", GCP, ("gce://a-project/us-central1-a/cpu-x7", "us-central1", "us-central1-a", "n2-standard-8")),
-        ("azure", azure("2"), ("azure://" + VMSS, "eastus2", "eastus2-2", "Standard_D8s_v5")),
-        ("azure", azure(""), ("azure://" + VMSS, "eastus2", "0", "Standard_D8s_v5")),
-    ],
-)
-def test_each_cloud_s_metadata_is_read_in_the_words_of_kubernetes(host, metadata, cloud, pages, found):
-    assert tuple(host("facts").gather(cloud, metadata(pages))) == found
-
-
-def test_the_lab_has_no_metadata_and_a_missing_answer_is_told_with_its_path(host, metadata):
-    facts = host("facts")
-    assert facts.gather("lab") is None
-    with pytest.raises(OSError, match="instance-identity/document: HTTP 404"):
-        facts.gather("aws", metadata({"/latest/api/token": AWS["/latest/api/token"]}))
-    with pytest.raises(OSError, match="refused"):
-        facts.gather("gcp", "127.0.0.1:1")
