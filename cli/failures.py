@@ -24,9 +24,10 @@ from operations.access import NotBuiltError
 from operations.build import KeepsDataError
 from operations.configure import WorkersError
 from operations.etcd import EtcdError
-from operations.gateways import NoKeyError, NoRouterError, UnknownGatewayError
+from operations.gateways import DisagreementError, NoKeyError, NoRouterError, UnknownGatewayError
 from operations.machines import MachinesError, NotInstalledError
 from operations.readiness import NotReadyError
+from operations.router_certificates import CertificateError
 from operations.stack import UnknownSecretError
 from operations.verify.proof import RepairError
 from operations.verify.run import UnknownProofError
@@ -53,6 +54,8 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (OtherPlanError, "other-plan", exits.BAD_INPUT),
     (NoRouterError, "no-router", exits.BAD_INPUT),
     (NoKeyError, "no-key", exits.BAD_INPUT),
+    (DisagreementError, "disagreement", exits.BAD_INPUT),
+    (CertificateError, "bad-certificate", exits.BAD_INPUT),
     (UnknownGatewayError, "unknown-gateway", exits.BAD_INPUT),
     (NothingToProvisionError, "nothing-to-provision", exits.BAD_INPUT),
     (TrustError, "bmc-trust", exits.BAD_INPUT),

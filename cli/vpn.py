@@ -1,7 +1,8 @@
-"""`vpn show` and `vpn configure`: what edge routers must be told, and telling those that are ours."""
+"""`vpn show`, `vpn request` and `vpn configure`: what edge routers must be told, and telling those that are ours."""
 
 from __future__ import annotations
 
+import datetime
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,7 +37,7 @@ def show(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
     from operations import gateways
 
     one = checked(cluster)
-    found = gateways.told(one, gateways.known_gateways(one, lambda _: None))
+    found = gateways.told(one, *gateways.known_gateways(one, lambda _: None))
     if as_json:
         print_json({"cluster": one.name, "tunnels": found})
         return
@@ -47,10 +48,11 @@ def show(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
 def _print(tunnel: dict[str, Any]) -> None:
     ike, esp, bgp, inside = tunnel["ike"], tunnel["esp"], tunnel["bgp"], tunnel["inside"]
     gateway = tunnel["gateway_address"] or "known after `up`"
+    identity = "" if tunnel["certificate"] else " (also its IKE identity)"
     rows = {
-        "router": f"{tunnel['router_address']} (also its IKE identity)",
-        "gateway": f"{gateway} (also its IKE identity)",
-        "key": f"the secret {tunnel['key']}",
+        "router": f"{tunnel['router_address']}{identity}",
+        "gateway": f"{gateway}{identity}",
+        **(_certificate(tunnel["certificate"]) if tunnel["certificate"] else {"key": f"the secret {tunnel['key']}"}),
         "IKE": f"IKEv{ike['version']}, {ike['proposal']}, {ike['lifetime_s']} s",
         "ESP": f"{esp['proposal']}, {esp['lifetime_s']} s, selectors {tunnel['selectors']}",
         "inside": f"router {inside['router']}, gateway {inside['gateway']}",
@@ -62,6 +64,54 @@ def _print(tunnel: dict[str, Any]) -> None:
     console.print(Text(f"{tunnel['site']} {tunnel['router']}, tunnel {tunnel['tunnel']}", style="bold"))
     for name, value in rows.items():
         console.print(f"  {name:<9} {value}", markup=False)
+
+
+def _certificate(told: dict[str, Any]) -> dict[str, str]:
+    state = told["wrong"] or _until(datetime.datetime.fromisoformat(told["expires"]))
+    return {
+        "shows": f"{told['file']}, with its subject as IKE identity: {state}",
+        "believes": f"{told['gateway_subject'] or 'known after `up`'}, if signed by the first of {told['ca']}",
+    }
+
+
+def _until(expires: datetime.datetime) -> str:
+    days = (expires - datetime.datetime.now(datetime.UTC)).days
+    return f"until {expires:%Y-%m-%d}, {days} days"
+
+
+@app.command(
+    epilog=examples(
+        ("vpn request jaguar", "all its routers"),
+        ("vpn request jaguar --router sjc1/edge-1", "one"),
+    )
+)
+def request(
+    cluster: ClusterArg,
+    router: Annotated[
+        list[str] | None, typer.Option("--router", metavar="SITE/ROUTER", help="Only these; several with commas.")
+    ] = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Make the keys of edge routers on the routers, and requests for their certificates.
+
+    A key that is there is kept, so the same command is for a renewal. The request
+    is written beside the certificate: <file>.csr. Keys never leave their routers.
+    """
+    from operations import router_requests
+    from operations.ssh import ssh_to
+
+    one = checked(cluster)
+    with ssh_to(one) as ssh:
+        found = list(router_requests.request(one, ssh, words(router)))
+    if as_json:
+        rows = [
+            {"router": each.router, "file": str(each.file) if each.file else None, "why": each.why} for each in found
+        ]
+        print_json({"cluster": one.name, "requests": rows})
+    for each in () if as_json else found:
+        console.print(f"{each.router}: {each.file or 'none, ' + each.why}", markup=False)
+    if not all(each.file for each in found):
+        raise typer.Exit(1)
 
 
 @app.command(

@@ -150,6 +150,10 @@ MEANING: dict[str, str] = {
     "PRV-006": "BMCs without a way to verify their certificates (ca, or pins), or with two; or media that no BMC attaches.",
     "PRV-007": "The router's address isn't in a rack's range, or is a machine's.",
     "PRV-008": "provisioning for a lab, whose machines boot nothing.",
+    "REG-001": "A registry or its mirror isn't host:port, as an image's name begins.",
+    "REG-002": "Mirrors that don't go together: one twice for a registry, one of itself, or an authority for mirrors that are "
+    "spoken to without TLS.",
+    "REG-003": "The file of the mirrors' authority isn't there, holds no certificate, or holds a private key.",
     "SEC-001": "A key, a user or a password stands in clear where a path or an address must, and is never repeated. Or a key "
     "that other tools have and that would weaken TLS, authorities or encryption at rest, which have no setting.",
     "SEC-002": "Names for the API's certificate. They follow from the spec, so that none is missing: the name and "
@@ -185,6 +189,10 @@ MEANING: dict[str, str] = {
     "documentation, pass.",
     "VPN-008": "The machine that is an edge router is a worker, or another router too, or another one in the spec of another "
     "cluster with the same router.",
+    "VPN-009": "An edge router has neither a pre-shared key nor a certificate, or both, or a certificate where none can be "
+    "asked for: Google Cloud's gateway takes none, and for Azure's this release can't ask.",
+    "VPN-010": "What is said of an edge router's certificate can't be: the ARN is of another service or region, one file is "
+    "two routers' or the authority's too, or the ends of the gateway lack a name each.",
 }
 
 

@@ -129,11 +129,34 @@ def _read(path: Path) -> tuple[Cluster | None, Positions, list[Problem]]:
     positions = Positions(document, marks, tuple(left_out))
     if spec.value is None:
         return None, positions, problems
-    return (
-        Cluster(spec=spec.value, hosts={p: h for p, h in hosts.items() if p in spec.value.pools}),
-        positions,
-        problems,
-    )
+    authorities, complaints = _authorities(path.parent, spec.value, document)
+    own = {p: h for p, h in hosts.items() if p in spec.value.pools}
+    return Cluster(spec=spec.value, hosts=own, authorities=authorities), positions, [*problems, *complaints]
+
+
+def _authorities(folder: Path, spec: ClusterSpec, document: Document) -> tuple[dict[str, str], list[Problem]]:
+    """Site -> PEM of its registries' authority; what a file holds is never repeated."""
+    found: dict[str, str] = {}
+    problems: list[Problem] = []
+    for name, site in spec.sites.items():
+        if not site.registries or not site.registries.ca:
+            continue
+        path = folder / site.registries.ca
+        at: Where = ("sites", name, "registries", "ca")
+        try:
+            found[name] = text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            message, hint = f"{_shown(path)} can't be read", f"create {_shown(path)}, or correct the name"
+        else:
+            if "PRIVATE KEY" in text:
+                message = f"{_shown(path)} holds a private key, which every machine of {name} could read"
+                hint = "leave nothing in it but certificates"
+            elif "-----BEGIN CERTIFICATE-----" not in text:
+                message, hint = f"{_shown(path)} holds no certificate in PEM", "write the authority's certificate to it"
+            else:
+                continue
+        problems.append(document.problem("REG-003", at, message, hint))
+    return found, problems
 
 
 def _read_hosts(path: Path, spec: Document, at: Where) -> tuple[tuple[Host, ...], HostMarks, list[Problem]]:

@@ -61,5 +61,7 @@ class ClusterOutputs(_Output):
     ssh: SshOutput = SshOutput()
     vpn_gateways: dict[str, tuple[str, ...]] = {}
     """Edge router, as ``<site>/<router>`` -> public addresses of the gateway's ends that its tunnels lead to, in order."""
+    vpn_names: dict[str, tuple[str, ...]] = {}
+    """Edge router -> subjects of the certificates of those ends, in order, where the router has a certificate."""
     load_balancer_status: str | None = None
     """URL of the load balancer's backend states, where the provider offers one (haproxy CSV)."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from cluster import ceph, links, pools, provisioning, roce, sites, spec, versions, volumes
+from cluster import ceph, links, pools, provisioning, registries, roce, sites, spec, versions, volumes
 from cluster.pools import HostsFile
 from cluster.quantities import format_bytes, format_duration_ms
 from cluster.spec import ClusterSpec
@@ -38,6 +38,7 @@ _EXAMPLES: dict[str, dict[str, list[Any]]] = {
     "Team": {"block": ["20TiB"], "file": ["50TiB"], "object": ["10TiB"]},
     "Networks": {"cluster": [["10.9.0.0/24"]]},
     "Artefacts": {"mirror": ["https://mirror.example.org"], "registry": ["registry.example.org:5000"]},
+    "Mirror": {"address": ["harbor.sjc1.example.org:5000"], "of": [["docker.io", "registry.k8s.io"]]},
     "Host": {"mac": ["b8:59:9f:aa:bb:cc"]},
 }
 
@@ -62,7 +63,7 @@ def _describe(name: str, definition: dict[str, Any]) -> None:
     repeat the key, no names that the model refuses."""
     model = next(
         getattr(module, name)
-        for module in (spec, pools, sites, links, roce, ceph, provisioning, volumes)
+        for module in (spec, pools, sites, links, roce, ceph, provisioning, registries, volumes)
         if hasattr(module, name)
     )
     about = vars(model).get("__doc__")

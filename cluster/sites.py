@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Annotated, Any
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic_core import PydanticCustomError
 
 from cluster.ceph import Ceph
@@ -12,6 +13,7 @@ from cluster.links import Links
 from cluster.model import Model
 from cluster.provisioning import Provisioning
 from cluster.quantities import SMALLEST_MTU, Address, KeyPath, Name, Network, Port, parse_name, refuse
+from cluster.registries import Registries
 from cluster.roce import Roce
 
 
@@ -47,13 +49,54 @@ class PreSharedKey(Model):
         raise refuse("VPN-004", message, hint)
 
 
+# "CreateCustomerGateway": the ARN of a private certificate in AWS Certificate Manager.
+_ARN = r"arn:aws:acm:[a-z]{2}(-[a-z]+)+-[0-9]:[0-9]{12}:certificate/[A-Za-z0-9_-]+"
+_DN = r"[A-Za-z]+=[^\s\",=#\\][^\",=#\\]*(, ?[A-Za-z]+=[^\s\",=#\\][^\",=#\\]*)*"
+
+
+def parse_arn(value: Any) -> Any:
+    """The ARN of a certificate in AWS Certificate Manager."""
+    if isinstance(value, str) and not re.fullmatch(_ARN, value):
+        hint = "write what `aws acm list-certificates` shows: arn:aws:acm:us-east-1:123456789012:certificate/<id>"
+        raise refuse("VPN-010", f"{value!r} isn't the ARN of a certificate in AWS Certificate Manager", hint)
+    return value
+
+
+def parse_subject(value: Any) -> Any:
+    """A certificate's subject, the country first."""
+    if isinstance(value, str) and not re.fullmatch(_DN, value):
+        hint = "write what `openssl x509 -noout -subject -nameopt oneline,-space_eq` shows: C=US, O=Example, CN=name"
+        raise refuse("VPN-010", f"{value!r} isn't a certificate's subject", hint)
+    return value
+
+
+CertificateArn = Annotated[str, BeforeValidator(parse_arn), WithJsonSchema({"type": "string", "pattern": f"^{_ARN}$"})]
+Subject = Annotated[str, BeforeValidator(parse_subject), WithJsonSchema({"type": "string", "pattern": f"^{_DN}$"})]
+
+
+class RouterCertificate(Model):
+    """How a router and the gateway know each other by certificates. Paths begin at the cluster's folder. The router's key
+    is made on the router (`vpn request`) and stays there."""
+
+    arn: CertificateArn
+    """A certificate of AWS Certificate Manager, signed by the subordinate authority that signs the router's too."""
+    ca: KeyPath
+    """PEM of the authorities: first the one that signs both ends' certificates, last a root. Nobody else is believed."""
+    file: KeyPath
+    """PEM of the router's own certificate."""
+    names: tuple[Subject, ...] = Field(default=(), strict=False, max_length=2)
+    """Subjects of the gateway's two certificates. Default: those that AWS gives."""
+
+
 class EdgeRouter(Model):
     """A router at a site's edge. Two IPsec tunnels lead from it, one to each end of the cloud's gateway."""
 
     address: Address
     """Public, as the gateway sees it; a NAT may stand in between."""
-    psk: PreSharedKey
-    """Pre-shared key of the router's tunnels."""
+    psk: PreSharedKey | None = None
+    """Pre-shared key of the router's tunnels; or `certificate`."""
+    certificate: RouterCertificate | None = None
+    """In place of `psk`, where the cloud's gateway takes certificates: AWS."""
     host: Address | None = None
     """Where `vpn configure` reaches the Debian machine that is the router, by the site's ssh. Default: something else is
     the router, and `vpn show` says what it must be told."""
@@ -95,5 +138,7 @@ class Site(Model):
     """Storage on disks of the site's own machines. Default: none."""
     provisioning: Provisioning | None = None
     """How the site's machines are installed from nothing. Default: they come installed."""
+    registries: Registries | None = None
+    """Mirrors that the site's machines get images from. Default: `artefacts.registry`, or the registries themselves."""
     ssh: SiteSsh = SiteSsh()
     """How Ansible reaches the machines."""

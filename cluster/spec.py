@@ -274,6 +274,8 @@ class Cluster(Model):
     spec: ClusterSpec
     hosts: dict[str, tuple[Host, ...]] = Field(default={})
     """Pool name -> its machines, in the order of the hosts file."""
+    authorities: dict[str, str] = Field(default={})
+    """Site -> PEM of the authority that its `registries.ca` names."""
 
     @property
     def name(self) -> str:

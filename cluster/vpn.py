@@ -28,6 +28,11 @@ ciphers"); Azure's in IKE, which nobody can change, and what its stack sets for 
 keeps 10 s and 30 s, Google Cloud Router 20 s and 60 s by default. Azure keeps 60 s and 180 s and does not send keepalives
 sooner where a peer asks for less: its sessions then end whenever the shorter hold time has passed ("VPN Gateway FAQ", BGP).
 No gateway answers BFD.
+
+Certificates. AWS takes a private certificate of AWS Private CA for the customer gateway, and any other of the same chain from
+the router ("AWS Site-to-Site VPN tunnel authentication options"). Azure takes them on every SKU but Basic, from Key Vault
+("About site-to-site VPN connections with certificate authentication"). Cloud VPN has a shared secret and nothing else
+("vpnTunnels" of the Compute API).
 """
 
 from __future__ import annotations
@@ -65,7 +70,8 @@ class Gateway:
     for those `kept`. numbered: a tunnel is a link with an address of the router; else the router has one for all its
     tunnels. Bytes: outer_mtu is the largest packet that it sends or takes; mtu and mss are the
     most that it asks for inside, where it asks for less than would fit. Seconds: ike_life and esp_life are
-    what the gateway lets keys live, keepalive and hold its BGP timers.
+    what the gateway lets keys live, keepalive and hold its BGP timers. no_certificates: why routers can't have one;
+    empty where they can. certificate_name: the subject of an end's own, of {connection} and {end}.
     """
 
     asn: int
@@ -80,6 +86,8 @@ class Gateway:
     esp_life: int = 3600
     keepalive: int = 10
     hold: int = 30
+    no_certificates: str = ""
+    certificate_name: str = ""
 
     def takes(self, inside: IPv4Network) -> bool:
         """Whether tunnels may have their addresses in a range."""
@@ -97,7 +105,13 @@ class Gateway:
 
 
 GATEWAYS = {
-    Cloud.AWS: Gateway(64512, _IANA_KEEPS | _AMAZON_KEEPS, kept=(*_AWS_KEEPS, _METADATA)),
+    Cloud.AWS: Gateway(
+        64512,
+        _IANA_KEEPS | _AMAZON_KEEPS,
+        kept=(*_AWS_KEEPS, _METADATA),
+        # Seen in published settings of routers; no page of AWS's says it.
+        certificate_name="C=US, ST=WA, L=Seattle, O=Amazon.com, OU=AWS, CN={connection}.endpoint-{end}",
+    ),
     Cloud.AZURE: Gateway(
         65515,
         _IANA_KEEPS | _AZURE_KEEPS,
@@ -108,9 +122,19 @@ GATEWAYS = {
         esp_life=27000,
         keepalive=60,
         hold=180,
+        no_certificates="Azure takes them, and this release's provider can't ask for them: it speaks API 2024-05-01, "
+        "which has no authenticationType",
     ),
-    Cloud.GCP: Gateway(64512, outer_mtu=1460, ike_life=36000, esp_life=10800, keepalive=20, hold=60),
-    Cloud.LAB: Gateway(64512),
+    Cloud.GCP: Gateway(
+        64512,
+        outer_mtu=1460,
+        ike_life=36000,
+        esp_life=10800,
+        keepalive=20,
+        hold=60,
+        no_certificates="Cloud VPN knows routers by a shared secret and by nothing else",
+    ),
+    Cloud.LAB: Gateway(64512, no_certificates="a lab has no gateway"),
 }
 
 
@@ -122,7 +146,7 @@ def gateway(spec: ClusterSpec) -> Gateway:
 def secret_names(spec: ClusterSpec) -> tuple[str, ...]:
     """Names of the secrets that the stack's configuration must hold: pre-shared keys."""
     routers = [router for site in spec.sites.values() if site.vpn for router in site.vpn.routers.values()]
-    return tuple(dict.fromkeys(router.psk.secret for router in routers))
+    return tuple(dict.fromkeys(router.psk.secret for router in routers if router.psk))
 
 
 def prefix_for(vpn: Vpn) -> int:

@@ -54,7 +54,7 @@ def flows(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> Table:
         *_into_pods(spec, workers),
         *_between_site_and_cloud(spec),
         *_for_volumes(spec),
-        *_to_the_outside(machines, workers, source),
+        *_to_the_outside(spec, machines, workers, source),
     )
 
 
@@ -158,12 +158,25 @@ def _for_volumes(spec: ClusterSpec) -> Iterator[Flow]:
         yield from _tcp(worker, Role.FILE_STORE, ports, "Nodes mount shared file systems for their pods.")
 
 
-def _to_the_outside(machines: tuple[Role, ...], workers: tuple[Role, ...], source: ArtefactSource) -> Iterator[Flow]:
+def _to_registries(spec: ClusterSpec, workers: tuple[Role, ...], source: ArtefactSource) -> Iterator[Flow]:
+    """Sites may have mirrors of their own."""
+    shared = _port(source.registry)
+    sites = [site.registries for site in spec.sites.values()]
+    own = {port for each in sites if each for port in each.ports()}
+    at_sites = sorted(own | (set() if sites and all(sites) else {shared}))
+    for worker in workers:
+        ports = at_sites if worker is Role.WORKER_AT_SITE else [shared]
+        yield from _tcp([worker], Role.REGISTRY, ports, "Images of containers.")
+
+
+def _to_the_outside(
+    spec: ClusterSpec, machines: tuple[Role, ...], workers: tuple[Role, ...], source: ArtefactSource
+) -> Iterator[Flow]:
     in_cloud = tuple(machine for machine in machines if machine in CLOUD_SIDE)
     fetched = "What a host is to be, and its own secrets, which it fetches at boot by its identity."
     yield from _tcp(in_cloud, Role.SECRET_STORE, [HTTPS], fetched)
     yield from _tcp(machines, Role.ARTEFACT_MIRROR, [_port(source.mirror)], "Programs, by URL and checksum.")
-    yield from _tcp(workers, Role.REGISTRY, [_port(source.registry)], "Images of containers.")
+    yield from _to_registries(spec, workers, source)
     names = "Names of the sites that programs and images come from, and what pods ask CoreDNS for."
     yield from _udp(machines, Role.RESOLVER, DNS, names)
     yield from _tcp(machines, Role.RESOLVER, [DNS], "Answers that are too long for UDP.")

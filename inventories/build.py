@@ -22,7 +22,7 @@ from network import links
 from roce import host as rdma
 from workers import kubelet
 from workers.group_vars import Groups, group_name
-from workers.variables import labels_of_pool, of_all, of_host, of_pool
+from workers.variables import labels_of_pool, of_all, of_host, of_pool, of_site
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,11 @@ def _groups(cluster: Cluster) -> Iterable[tuple[str, list[str], dict[str, Any]]]
         computed = {**told, **rdma.of_pool(spec, pool), **storage.of_pool(cluster, pool)}
         yield group_name("pool", pool), [host.name for host in machines], computed
     for site, entries in itertools.groupby(placed, key=lambda entry: entry[0]):
-        yield group_name("site", site), [name for _, _, name in entries], _site(spec.sites[site])
+        yield (
+            group_name("site", site),
+            [name for _, _, name in entries],
+            {**_site(spec.sites[site]), **of_site(cluster, site)},
+        )
     for (site, rack), entries in itertools.groupby(placed, key=lambda entry: entry[:2]):
         yield group_name("rack", site, rack), [name for _, _, name in entries], {}
 

@@ -9,7 +9,8 @@ state of connections.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
@@ -20,22 +21,39 @@ from network.vpn import Tunnel, tunnels
 
 
 @dataclass(frozen=True)
+class Papers:
+    """A router's certificate at one cluster. certificate, authorities: PEM, of the issuer first and of a root last.
+    subject: the certificate's, in DER. expires: aware."""
+
+    certificate: str
+    authorities: tuple[str, ...]
+    subject: bytes
+    expires: datetime
+
+
+@dataclass(frozen=True)
 class Joined:
     """A cluster, and where its gateway's ends are: ``<site>/<router>`` -> public addresses, as in `ClusterOutputs`.
-    Routers are left out that the cloud knows no gateway for yet."""
+    Routers are left out that the cloud knows no gateway for yet. names: of the ends' certificates, likewise; papers: of the
+    routers; a router with a certificate is left out without them."""
 
     cluster: Cluster
     gateways: Mapping[str, tuple[str, ...]]
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    papers: Mapping[str, Papers] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Line:
-    """A tunnel as its router sees it. remote: the public address of the gateway's end."""
+    """A tunnel as its router sees it. remote: the public address of the gateway's end. gateway_name: the subject of that
+    end's certificate. papers: the router's; None with a pre-shared key."""
 
     cluster: str
     cloud: Gateway
     tunnel: Tunnel
     remote: IPv4Address
+    gateway_name: str = ""
+    papers: Papers | None = None
 
     @property
     def name(self) -> str:
@@ -89,18 +107,32 @@ def routers(joined: Iterable[Joined]) -> tuple[EdgeRouter, ...]:
     found: dict[IPv4Address, EdgeRouter] = {}
     for one in joined:
         for tunnel in tunnels(one.cluster):
-            ends = one.gateways.get(f"{tunnel.site}/{tunnel.router}", ())
-            if tunnel.gateway_end >= len(ends):
+            line = _line(one, tunnel)
+            if line is None:
                 continue
             site = one.cluster.spec.sites[tunnel.site]
             settings = site.vpn.routers[tunnel.router] if site.vpn else None
             host = settings.host if settings else None
-            line = Line(one.cluster.name, gateway(one.cluster.spec), tunnel, IPv4Address(ends[tunnel.gateway_end]))
             known = found.get(tunnel.peer)
             lines = (*known.lines, line) if known else (line,)
             first = known or EdgeRouter(tunnel.site, tunnel.router, tunnel.peer, tunnel.edge.asn, host, site.ssh, ())
             found[tunnel.peer] = EdgeRouter(**{**vars(first), "lines": lines})
     return tuple(found.values())
+
+
+def _line(one: Joined, tunnel: Tunnel) -> Line | None:
+    """None where what it needs is not known."""
+    router = f"{tunnel.site}/{tunnel.router}"
+    ends = one.gateways.get(router, ())
+    if tunnel.gateway_end >= len(ends):
+        return None
+    plain = Line(one.cluster.name, gateway(one.cluster.spec), tunnel, IPv4Address(ends[tunnel.gateway_end]))
+    if tunnel.certificate is None:
+        return plain
+    names, papers = tunnel.certificate.names or one.names.get(router, ()), one.papers.get(router)
+    if papers is None or tunnel.gateway_end >= len(names):
+        return None
+    return replace(plain, gateway_name=names[tunnel.gateway_end], papers=papers)
 
 
 def settings(router: EdgeRouter) -> dict[str, Any]:
@@ -113,7 +145,13 @@ def settings(router: EdgeRouter) -> dict[str, Any]:
             "mtu": line.tunnel.mtu,
             "address": str(line.tunnel.edge.address) if line.numbered else None,
             "peer": str(line.tunnel.cloud.address.ip),
+            **({"certificate": certificate_name(line)} if line.papers else {}),
         }
         for line in router.lines
     }
     return {"links": links, "loopback": loopback}
+
+
+def certificate_name(line: Line) -> str:
+    """Of the files of a router's key and certificate, in swanctl's folders for them."""
+    return f"menagerie-{line.cluster}.pem"

@@ -1,7 +1,7 @@
 """The tunnels that join sites to the region: what each end of each is told.
 
-Every edge router of a site has a tunnel to each end of the cloud's gateway: IPsec with a pre-shared key,
-and BGP inside. The cloud's network and the routers' settings are made from this plan alone, so the two
+Every edge router of a site has a tunnel to each end of the cloud's gateway: IPsec with a pre-shared key
+or certificates, and BGP inside. The cloud's network and the routers' settings are made from this plan alone, so the two
 ends agree. `announces` is also what the other end accepts: whatever else is offered is dropped, so a
 router that is joined to two clusters leads neither to the other.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv4Network, collapse_addresses
 
+from cluster.sites import RouterCertificate
 from cluster.spec import Cluster
 from cluster.vpn import ENDS, TUNNEL_PREFIX, gateway, tunnel_mss, tunnel_mtu
 
@@ -30,7 +31,7 @@ class Tunnel:
     """One tunnel.
 
     gateway_end: the end of the gateway that it leads to, from 0. peer: the router's public address.
-    secret: the name of the pre-shared key in the stack's configuration. mtu, mss: bytes of the largest
+    secret: the name of the pre-shared key in the stack's configuration, empty with a certificate. mtu, mss: bytes of the largest
     packet and TCP segment that cross it whole. esp: the cipher, its key's bits and its check's bytes.
     """
 
@@ -45,6 +46,7 @@ class Tunnel:
     mss: int
     ike_version: int = 2
     esp: str = "AES-256-GCM-16"
+    certificate: RouterCertificate | None = None
 
 
 def tunnels(cluster: Cluster) -> tuple[Tunnel, ...]:
@@ -75,7 +77,8 @@ def _of_site(cluster: Cluster, name: str) -> tuple[Tunnel, ...]:
                     router=router,
                     gateway_end=end,
                     peer=settings.address,
-                    secret=settings.psk.secret,
+                    secret=settings.psk.secret if settings.psk else "",
+                    certificate=settings.certificate,
                     cloud=End(cloud, gateway(spec).asn, (spec.network.nodes,)),
                     edge=End(edge, vpn.asn, routes),
                     mtu=tunnel_mtu(spec, vpn),

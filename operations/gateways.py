@@ -8,15 +8,18 @@ from typing import Any
 
 from cluster.load import clusters, find_cluster, load_beside
 from cluster.spec import Cluster
+from cluster.vpn import ENDS
 from inventories.build import Inventory
-from inventories.gateways import PLAYBOOK, build
+from inventories.gateways import COMPUTED, PLAYBOOK, build
 from inventories.report import Progress, RunReport
 from inventories.run import run
 from network import swanctl
 from network.gateway import EdgeRouter, Joined, routers
 from network.vpn import Tunnel, tunnels
 from operations.access import ROOT, NotBuiltError
+from operations.router_certificates import CertificateError, folder_of, load, papers
 from operations.stack import access_to, has_stack, open_stack
+from workers.group_vars import given_to_routers
 
 
 class NoRouterError(Exception):
@@ -31,6 +34,10 @@ class NoKeyError(Exception):
     """A pre-shared key is not kept yet."""
 
 
+class DisagreementError(Exception):
+    """Two clusters give different variables to a router that joins both."""
+
+
 @dataclass(frozen=True)
 class Work:
     """What is to be told to whom."""
@@ -39,10 +46,12 @@ class Work:
     inventory: Inventory = field(repr=False)
 
 
-def told(cluster: Cluster, gateways: dict[str, tuple[str, ...]]) -> list[dict[str, Any]]:
+def told(
+    cluster: Cluster, gateways: dict[str, tuple[str, ...]], names: dict[str, tuple[str, ...]] | None = None
+) -> list[dict[str, Any]]:
     """Every tunnel of the cluster as its router must be set, whatever make it is. The key is named and not told.
 
-    gateways: as in `ClusterOutputs`; the gateway's address is None where it is not known yet.
+    gateways, names: as in `ClusterOutputs`; the gateway's address and name are None where they are not known yet.
     """
     from cluster.vpn import gateway
 
@@ -57,7 +66,8 @@ def told(cluster: Cluster, gateways: dict[str, tuple[str, ...]]) -> list[dict[st
                 "tunnel": tunnel.gateway_end,
                 "router_address": str(tunnel.peer),
                 "gateway_address": ends[tunnel.gateway_end] if tunnel.gateway_end < len(ends) else None,
-                "key": tunnel.secret,
+                "key": tunnel.secret or None,
+                "certificate": _certificate(cluster, tunnel, names),
                 "ike": {"version": tunnel.ike_version, "proposal": swanctl.IKE, "lifetime_s": ours.ike_life},
                 "esp": {"proposal": swanctl.ESP[tunnel.esp], "lifetime_s": ours.esp_life},
                 "selectors": "0.0.0.0/0 both ways (route-based)",
@@ -79,12 +89,33 @@ def told(cluster: Cluster, gateways: dict[str, tuple[str, ...]]) -> list[dict[st
     return found
 
 
-def known_gateways(cluster: Cluster, report: Callable[[str], None]) -> dict[str, tuple[str, ...]]:
-    """Where the cluster's gateway is; nothing before the first `up`."""
+def _certificate(cluster: Cluster, tunnel: Tunnel, names: dict[str, tuple[str, ...]] | None) -> dict[str, Any] | None:
+    """What both ends show each other, and when the router's certificate ends or why it can't be shown."""
+    settings = tunnel.certificate
+    if settings is None:
+        return None
+    ends = settings.names or (names or {}).get(f"{tunnel.site}/{tunnel.router}", ())
+    found: dict[str, Any] = {
+        "file": settings.file,
+        "ca": settings.ca,
+        "gateway_subject": ends[tunnel.gateway_end] if tunnel.gateway_end < len(ends) else None,
+    }
     try:
-        return access_to(cluster, report).outputs.vpn_gateways if has_stack(cluster) else {}
+        one = load(settings, folder_of(cluster))
+    except CertificateError as error:
+        return {**found, "expires": None, "wrong": str(error)}
+    return {**found, "expires": one.expires.isoformat(), "wrong": None}
+
+
+def known_gateways(
+    cluster: Cluster, report: Callable[[str], None]
+) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+    """Where the ends of the cluster's gateway are, and the names of their certificates; nothing before the first `up`."""
+    try:
+        outputs = access_to(cluster, report).outputs if has_stack(cluster) else None
     except NotBuiltError:
-        return {}
+        outputs = None
+    return (outputs.vpn_gateways, outputs.vpn_names) if outputs else ({}, {})
 
 
 def plan(cluster: Cluster, without: Collection[str], report: Callable[[str], None]) -> Work:
@@ -98,14 +129,23 @@ def plan(cluster: Cluster, without: Collection[str], report: Callable[[str], Non
         hint = "write sites.<site>.vpn.routers.<router>.host for machines that are to be configured"
         raise NoRouterError(f"no edge router of {cluster.name} is a machine of ours; {hint}")
     sharing = [cluster, *(other for other in _others(cluster) if mine & {tunnel.peer for tunnel in tunnels(other)})]
-    joined = [Joined(one, known_gateways(one, report)) for one in sharing if one.name not in without]
+    joined = [
+        Joined(one, *known_gateways(one, report), papers(one, mine, report))
+        for one in sharing
+        if one.name not in without
+    ]
     if missing := [one.cluster.name for one in joined if not _complete(one, mine)]:
         raise UnknownGatewayError(
             f"where the gateway of {', '.join(missing)} is isn't known in this checkout, and routers would lose their "
             f"tunnels to it; build it first (./menagerie up {missing[0]}), or leave it out: --without {missing[0]}"
         )
     found = tuple(router for router in routers(joined) if router.address in mine)
-    return Work(found, build(cluster.name, found, dict(_keys([one.cluster for one in joined], found, report))))
+    given = {one.cluster.name: given_to_routers(one.cluster, COMPUTED, ROOT) for one in joined}
+    keys = dict(_keys([one.cluster for one in joined], found, report))
+    try:
+        return Work(found, build(cluster.name, found, keys, given))
+    except ValueError as error:
+        raise DisagreementError(str(error)) from None
 
 
 def configure(work: Work, *, check: bool, diff: bool, watch: Callable[[Progress], None]) -> RunReport:
@@ -127,8 +167,12 @@ def _host(cluster: Cluster, tunnel: Tunnel) -> object:
 
 
 def _complete(one: Joined, mine: Collection[object]) -> bool:
-    own = [tunnel for tunnel in tunnels(one.cluster) if tunnel.peer in mine]
-    return all(len(one.gateways.get(f"{each.site}/{each.router}", ())) > each.gateway_end for each in own)
+    def known(tunnel: Tunnel) -> bool:
+        router = f"{tunnel.site}/{tunnel.router}"
+        named = tunnel.certificate is None or tunnel.certificate.names or len(one.names.get(router, ())) == ENDS
+        return len(one.gateways.get(router, ())) > tunnel.gateway_end and bool(named)
+
+    return all(known(tunnel) for tunnel in tunnels(one.cluster) if tunnel.peer in mine)
 
 
 def _keys(
@@ -137,7 +181,7 @@ def _keys(
     by_name = {one.name: one for one in sharing}
     kept: dict[tuple[str, str], str] = {}
     for router in found:
-        for line in router.lines:
+        for line in (each for each in router.lines if each.papers is None):
             wanted = line.cluster, line.tunnel.secret
             if wanted not in kept:
                 value = open_stack(by_name[line.cluster], report).secret(line.tunnel.secret)

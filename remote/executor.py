@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
+from cluster.sites import SiteSsh
 from cluster.spec import Cluster
 
 UNREACHABLE = 255
@@ -115,13 +116,16 @@ class Ssh:
 
 
 def _logins(cluster: Cluster, key: Path | None) -> Mapping[str, dict[str, str]]:
+    """Of workers by their names, of edge routers as ``<site>-<router>``."""
     found = {}
     for pool, host in cluster.host_list():
-        ssh = cluster.spec.sites[cluster.spec.pools[pool].site or ""].ssh
-        found[host.name] = {
-            "address": str(host.address),
-            "user": ssh.user,
-            "port": str(ssh.port),
-            "key": str(key or ssh.private_key or ""),
-        }
+        found[host.name] = _login(str(host.address), cluster.spec.sites[cluster.spec.pools[pool].site or ""].ssh, key)
+    for site, settings in cluster.spec.sites.items():
+        for name, router in settings.vpn.routers.items() if settings.vpn else ():
+            if router.host:
+                found[f"{site}-{name}"] = _login(str(router.host), settings.ssh, key)
     return found
+
+
+def _login(address: str, ssh: SiteSsh, key: Path | None) -> dict[str, str]:
+    return {"address": address, "user": ssh.user, "port": str(ssh.port), "key": str(key or ssh.private_key or "")}

@@ -22,6 +22,7 @@ CLOUDS = frozenset(Cloud)
 
 _HOST_KEY = "ssh_host_key/"
 _GATEWAY = "vpn_gateway/"
+_GATEWAY_NAME = "vpn_name/"
 
 
 def declare(cluster: Cluster) -> None:
@@ -113,17 +114,18 @@ def _outputs(
                 name.removeprefix(_HOST_KEY): line for name, line in facts.items() if name.startswith(_HOST_KEY)
             }
         ),
-        vpn_gateways=_gateways(cluster, facts),
+        vpn_gateways=_of_ends(cluster, facts, _GATEWAY),
+        vpn_names=_of_ends(cluster, facts, _GATEWAY_NAME),
         load_balancer_status=facts.get("load_balancer_status"),
     )
 
 
-def _gateways(cluster: Cluster, facts: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+def _of_ends(cluster: Cluster, facts: Mapping[str, str], what: str) -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     for tunnel in tunnels(cluster):
-        if address := facts.get(f"{_GATEWAY}{tunnel.site}/{tunnel.router}/{tunnel.gateway_end}"):
-            found.setdefault(f"{tunnel.site}/{tunnel.router}", []).append(address)
-    return {router: tuple(addresses_) for router, addresses_ in found.items()}
+        if value := facts.get(f"{what}{tunnel.site}/{tunnel.router}/{tunnel.gateway_end}"):
+            found.setdefault(f"{tunnel.site}/{tunnel.router}", []).append(value)
+    return {router: tuple(values) for router, values in found.items()}
 
 
 def _hosts(addresses_: tuple[HostAddress, ...]) -> tuple[HostOutput, ...]:

@@ -51,6 +51,19 @@ def of_all(
     }
 
 
+def of_site(cluster: Cluster, name: str) -> Variables:
+    """Where the machines of a site get images, if the site has mirrors of its own."""
+    registries = cluster.spec.sites[name].registries
+    if registries is None:
+        return {}
+    return {
+        "containerd_registry_mirrors": {registry: list(each) for registry, each in registries.by_registry().items()},
+        "containerd_registry_scheme": "http" if registries.plain_http else "https",
+        "containerd_registry_upstream": registries.upstream,
+        "containerd_registry_ca": cluster.authorities.get(name, ""),
+    }
+
+
 def of_pool(cloud: Cloud, pool: Pool) -> Variables:
     """What the workers of a pool share."""
     return {

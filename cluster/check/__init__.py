@@ -28,11 +28,13 @@ from cluster.check import (
     provisioning,
     public,
     region,
+    registries,
     roce,
     scaling,
     storage,
     versions,
     vpn,
+    vpn_certificates,
 )
 from cluster.check.finding import Checked, Finding, Rule, Subject
 from cluster.positions import Positions, nowhere
@@ -49,6 +51,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     *capacity.RULES,
     *flannel.RULES,
     *vpn.RULES,
+    *vpn_certificates.RULES,
     *public.RULES,
     *etcd.RULES,
     *pools.RULES,
@@ -65,6 +68,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     *neighbours.RULES,
     *versions.RULES,
     *artefacts.RULES,
+    *registries.RULES,
     *effect.RULES,
 )
 

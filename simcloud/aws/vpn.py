@@ -69,6 +69,33 @@ def _peer(call: Call) -> None:
         )
 
 
+def _certificate(call: Call) -> None:
+    """A private certificate of AWS Certificate Manager in the gateway's own region; without one, an address."""
+    given = call.text("certificateArn")
+    found = _CERTIFICATE.fullmatch(given)
+    if given and not found:
+        raise refused(
+            "InvalidParameterValue",
+            f"Value ({given}) for parameter certificateArn is invalid.",
+            "give the ARN of a private certificate in AWS Certificate Manager",
+            "certificateArn",
+        )
+    region = str(call.inputs.get("region") or call.settings.region)
+    if found and found[1] != region:
+        raise refused(
+            "InvalidParameterValue",
+            f"Value ({given}) for parameter certificateArn is invalid. It is not in {region}",
+            f"certificates are of one region; make one in {region}",
+            "certificateArn",
+        )
+    if not given and not call.text("ipAddress"):
+        raise refused(
+            "MissingParameter", "The request must contain the parameter IpAddress or CertificateArn", "give one of them"
+        )
+
+
+# "CreateCustomerGateway" of the EC2 API: an address is not required with a private certificate.
+_CERTIFICATE = re.compile(r"arn:aws[a-z-]*:acm:([a-z0-9-]+):[0-9]{12}:certificate/[A-Za-z0-9_-]+")
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")
 
 _customer = ResourceType(
@@ -79,7 +106,7 @@ _customer = ResourceType(
     outputs=ec2("customer-gateway"),
     where=("region",),
     replace_on=("bgpAsn", "bgpAsnExtended", "certificateArn", "deviceName", "ipAddress", "type"),
-    refuse=(_peer,),
+    refuse=(_peer, _certificate),
 )
 
 
@@ -142,7 +169,9 @@ def _tunnel(call: Call, end: int) -> Properties:
     made = f"169.254.{16 + int(seed[:2], 16) % 200}.{int(seed[2:4], 16) // 4 * 4}/{TUNNEL_PREFIX}"
     inside = ip_network(call.text(f"{name}InsideCidr") or old.get(f"{name}InsideCidr") or made)
     gateway = call.target("vpnGatewayId")
-    key = {} if call.text(f"{name}PresharedKey") else {f"{name}PresharedKey": Secret(f"x{seed[:31]}")}
+    customer = call.target("customerGatewayId")
+    by_certificate = customer is not None and customer.inputs.get("certificateArn")
+    key = {} if call.text(f"{name}PresharedKey") or by_certificate else {f"{name}PresharedKey": Secret(f"x{seed[:31]}")}
     return {
         f"{name}Address": public_address(call, f"{call.id} {end}", f"{name}Address"),
         f"{name}InsideCidr": str(inside),

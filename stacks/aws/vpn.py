@@ -10,7 +10,8 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from cluster.spec import Cluster
+from cluster.spec import Cloud, Cluster
+from cluster.vpn import GATEWAYS
 from network.vpn import Tunnel, tunnels
 from stacks.aws.tags import tags
 
@@ -44,6 +45,12 @@ class Vpn(pulumi.ComponentResource):
                 self.connections[f"{tunnel.site}-{tunnel.router}"], tunnel.gateway_end
             )
             for tunnel in tunnels(cluster)
+        } | {
+            f"vpn_name/{tunnel.site}/{tunnel.router}/{tunnel.gateway_end}": _name(
+                self.connections[f"{tunnel.site}-{tunnel.router}"], tunnel.gateway_end
+            )
+            for tunnel in tunnels(cluster)
+            if tunnel.certificate
         }
         self.register_outputs({})
 
@@ -56,6 +63,7 @@ class Vpn(pulumi.ComponentResource):
             bgp_asn=str(first.edge.asn) if first.edge.asn <= _SMALL_ASN else None,
             bgp_asn_extended=str(first.edge.asn) if first.edge.asn > _SMALL_ASN else None,
             ip_address=str(first.peer),
+            certificate_arn=first.certificate.arn if first.certificate else None,
             device_name=router,
             tags=tagged,
             opts=self._own,
@@ -80,6 +88,13 @@ def _address(connection: aws.ec2.VpnConnection, end: int) -> pulumi.Output[str]:
     return address
 
 
+def _name(connection: aws.ec2.VpnConnection, end: int) -> pulumi.Output[str]:
+    """The subject of an end's certificate."""
+    known = GATEWAYS[Cloud.AWS].certificate_name
+    name: pulumi.Output[str] = connection.id.apply(lambda id_: known.format(connection=id_, end=end))
+    return name
+
+
 def _secrets(own: list[Tunnel]) -> list[str]:
     return [f"tunnel{tunnel.gateway_end + 1}PresharedKey" for tunnel in own]
 
@@ -89,7 +104,7 @@ def _options(tunnel: Tunnel) -> dict[str, Any]:
     cipher = _CIPHERS[tunnel.esp]
     options: dict[str, Any] = {
         "inside_cidr": str(tunnel.cloud.address.network),
-        "preshared_key": pulumi.Config().require_secret(tunnel.secret),
+        "preshared_key": pulumi.Config().require_secret(tunnel.secret) if tunnel.secret else None,
         "ike_versions": [f"ikev{tunnel.ike_version}"],
         "startup_action": "start",
         "dpd_timeout_action": "restart",

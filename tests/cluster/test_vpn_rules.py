@@ -147,10 +147,10 @@ def test_what_may_be_a_key_is_never_repeated(data, check):
 
 
 def test_a_key_left_out_is_missing_and_not_a_key(data, check):
-    for written in (None, {}, {"secret": None}):
+    for written, code in ((None, "VPN-009"), ({}, "CFG-013"), ({"secret": None}, "CFG-013")):
         data["sites"]["sjc1"]["vpn"] = vpn()
         data["sites"]["sjc1"]["vpn"]["routers"]["a"]["psk"] = written
-        assert [problem.code for problem in check(data)[1]] == ["CFG-013"]
+        assert [problem.code for problem in check(data)[1]] == [code]
 
 
 def test_a_tunnel_holds_pods_down_on_their_way_to_the_cloud_and_not_inside_the_site(build):

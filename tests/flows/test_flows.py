@@ -193,3 +193,23 @@ def test_the_reference_of_flows_is_current(build):
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         path.write_text(text)
     assert path.read_text() == text, "run `make golden`"
+
+
+def test_workers_of_a_site_reach_the_ports_of_its_mirrors_and_those_in_the_region_what_all_have(build):
+    mirrors = [{"address": "one.example.org:5000"}, {"address": "two.example.org"}]
+    source = ArtefactSource(None, {}, "registry.example.org:8443")
+
+    def ports(**registries):
+        cluster = build({"pools": REGION, "sites": {"onprem": {"registries": registries or None}}})
+        return [sorted(between(flows(cluster, source), worker, Role.REGISTRY)) for worker in WORKERS]
+
+    assert ports() == [[8443], [8443]]
+    assert ports(mirrors=mirrors) == [[8443], [443, 5000]]
+    assert ports(mirrors=mirrors[:1], upstream=True) == [[8443], [443, 5000]]
+    assert ports(mirrors=mirrors, plain_http=True) == [[8443], [80, 5000]]
+
+
+def test_a_site_without_mirrors_beside_one_with_them_reaches_what_all_have(build):
+    other = {"racks": {"r9": "10.79.9.0/24"}, "registries": {"mirrors": [{"address": "one.example.org:5000"}]}}
+    table = flows(build({"sites": {"other": other}}), ArtefactSource(None, {}, "registry.example.org:8443"))
+    assert between(table, Role.WORKER_AT_SITE, Role.REGISTRY) == {5000, 8443}

@@ -31,11 +31,12 @@ def world(monkeypatch: pytest.MonkeyPatch, build) -> SimpleNamespace:
         one=joined(build, "one", "169.254.6.0/29"),
         two=joined(build, "two", "169.254.6.8/29", nodes="10.70.0.0/24"),
         built={"one", "two"},
+        names={},
         keys={"psk-one": "first.key", "psk-two": "second.key"},
     )
 
-    def known(cluster: Cluster, _: Any) -> dict[str, tuple[str, ...]]:
-        return {"s/e": ENDS} if cluster.name in made.built else {}
+    def known(cluster: Cluster, _: Any) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+        return {"s/e": ENDS} if cluster.name in made.built else {}, made.names.get(cluster.name, {})
 
     monkeypatch.setattr(gateways, "_others", lambda cluster: [made.two] if cluster is made.one else [made.one])
     monkeypatch.setattr(gateways, "known_gateways", known)
@@ -92,3 +93,23 @@ def test_what_is_told_of_a_tunnel_has_all_that_a_router_needs_and_no_key(world) 
 def test_a_cluster_without_tunnels_says_so(lab) -> None:
     with pytest.raises(NoRouterError, match="no site in its spec has a vpn"):
         gateways.told(lab, {})
+
+
+def test_a_router_has_the_variables_of_all_its_clusters(world, monkeypatch) -> None:
+    given = {
+        "one": {"vpn_gateway_packages": []},
+        "two": {"vpn_gateway_unsettable": "report", "ansible_host": "10.9.9.9"},
+    }
+    monkeypatch.setattr(gateways, "given_to_routers", lambda cluster, *_: given[cluster.name])
+    own = plan(world).inventory.data["all"]["hosts"]["s-e"]
+    assert (own["vpn_gateway_packages"], own["vpn_gateway_unsettable"]) == ([], "report")
+    assert own["ansible_host"] == "10.8.1.1"
+    assert "vpn_gateway_unsettable" not in plan(world, "two").inventory.data["all"]["hosts"]["s-e"]
+
+
+def test_clusters_that_give_a_router_different_variables_are_both_named(world, monkeypatch) -> None:
+    given = {"one": {"vpn_gateway_packages": []}, "two": {"vpn_gateway_packages": ["frr"]}}
+    monkeypatch.setattr(gateways, "given_to_routers", lambda cluster, *_: given[cluster.name])
+    with pytest.raises(gateways.DisagreementError, match="vpn_gateway_packages of edge router s-e .* one .* two"):
+        plan(world)
+    plan(world, "two")

@@ -118,6 +118,14 @@ def test_a_connection_has_two_tunnels_with_an_address_for_each_end(region: Regio
     assert isinstance(made["customerGatewayConfiguration"], Secret)
 
 
+def test_a_connection_by_certificate_is_given_no_keys(region: Region) -> None:
+    given = _vpn(region)
+    arn = f"arn:aws:acm:{region.vpc.outputs['arn'].split(':')[3]}:123456789012:certificate/a"
+    router = region.make(tokens.CUSTOMER_GATEWAY, "by-certificate", bgpAsn="65011", certificateArn=arn, type="ipsec.1")
+    made = region.make(CONNECTION, **given | {"customerGatewayId": router.id}).outputs
+    assert "tunnel1PresharedKey" not in made and "tunnel2PresharedKey" not in made
+
+
 def test_a_secret_key_of_a_tunnel_stays_secret(region: Region) -> None:
     made = region.make(CONNECTION, **_vpn(region, tunnel1PresharedKey=Secret("a.key_of_10")))
     assert made.outputs["tunnel1PresharedKey"] == Secret("a.key_of_10")
@@ -226,6 +234,14 @@ REFUSED: list[tuple[str, str, Inputs, str]] = [
      lambda r: r.make(tokens.VPN_GATEWAY, "x", vpcId=r.vpc.id).inputs, "VpnGatewayAttachmentLimitExceeded"),
     ("a router with a private address", tokens.CUSTOMER_GATEWAY,
      lambda _: {"bgpAsn": "65010", "ipAddress": "10.9.0.1", "type": "ipsec.1"}, "parameter publicIp is invalid"),
+    ("a router with neither address nor certificate", tokens.CUSTOMER_GATEWAY,
+     lambda _: {"type": "ipsec.1", "bgpAsn": "65010"}, "MissingParameter"),
+    ("a router with a certificate of IAM", tokens.CUSTOMER_GATEWAY,
+     lambda _: {"type": "ipsec.1", "bgpAsn": "65010", "certificateArn": "arn:aws:iam::123456789012:server-certificate/a"},
+     "give the ARN of a private certificate"),
+    ("a router with a certificate of another region", tokens.CUSTOMER_GATEWAY,
+     lambda _: {"type": "ipsec.1", "bgpAsn": "65010", "certificateArn": "arn:aws:acm:us-east-1:123456789012:certificate/a"},
+     "certificates are of one region"),
     ("a router with a name for an address", tokens.CUSTOMER_GATEWAY,
      lambda _: {"bgpAsn": "65010", "ipAddress": "edge-1", "type": "ipsec.1"}, "give an IPv4 address"),
     ("a router with a reserved ASN", tokens.CUSTOMER_GATEWAY,

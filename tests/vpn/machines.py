@@ -18,7 +18,7 @@ class Machine:
     """programs: the tree of `programs.tree`. network: whose network it has, its own without."""
 
     def __init__(self, name: str, folder: Path, programs: Path, network: Machine | None = None) -> None:
-        self.name, self.folder = name, folder / name
+        self.name, self.folder, self.programs = name, folder / name, programs
         mounts = ["mount --make-rprivate /", "mount -t tmpfs x /run", "mkdir /run/lock /run/frr /run/outside"]
         mounts += ["mount --bind /proc /run/outside", "mount -t proc x /proc"]
         for place in WRITTEN:

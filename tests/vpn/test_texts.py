@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from cluster.spec import Cloud
 from cluster.vpn import GATEWAYS
+from inventories.gateways import COMPUTED, variables
 from inventories.gateways import build as inventory
-from inventories.gateways import variables
 from network import frr, swanctl, tunnel_rules
 from network.gateway import EdgeRouter, Joined, routers
 from tests.vpn.world import KEY
@@ -124,3 +124,7 @@ def _with_nodes(spec, range_: str):
 def test_a_host_may_be_a_router_of_two_clusters(build, router: EdgeRouter) -> None:
     assert (router.host, router.machine, router.asn) == (IPv4Address("10.8.1.1"), "sjc1-edge-1", 65010)
     assert {line.cluster for line in router.lines} == {"jaguar", "horus"}
+
+
+def test_what_specs_decide_is_named_for_those_who_would_give_it(router: EdgeRouter) -> None:
+    assert set(variables(router, {line.name: KEY for line in router.lines})) == set(COMPUTED)

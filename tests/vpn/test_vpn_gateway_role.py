@@ -16,7 +16,9 @@ import pytest
 
 from inventories.gateways import variables
 from network.gateway import EdgeRouter
+from tests.vpn.authority import chain, signed
 from tests.vpn.machines import Machine, wire
+from tests.vpn.test_certificates import router_of
 from tests.vpn.world import KEY
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("vpn")]
@@ -159,3 +161,30 @@ def test_the_role_makes_a_router_once_tells_of_drift_and_mends_it_without_restar
     shown = json.loads(site.ask("menagerie-vpn", "status", "--json").stdout)
     assert [tunnel["connection"] for tunnel in shown] == [line.name for line in router.lines]
     assert {tunnel["bgp"] for tunnel in shown} <= {"Active", "Connect", "Idle"}
+
+
+def test_the_role_places_certificates_and_loads_none_without_the_router_s_own_key(
+    site: Machine, build, tmp_path: Path
+) -> None:
+    sub, root = chain("example")
+    own = signed("CN=sjc1-edge-1", sub)
+    (tmp_path / "edge-1.pem").write_text(own.pem)
+    (tmp_path / "ca.pem").write_text(sub.pem + root.pem)
+    router = router_of(build, tmp_path)
+    other = Machine("beyond", tmp_path, site.programs)
+    for line in router.lines:
+        if line.interface not in site.run("ip", "-br", "link"):
+            wire(site, line.interface, other, line.interface)
+    first = play(site, router)
+    assert first.code
+    assert "/etc/swanctl/private/menagerie-horus.pem is missing" in first.out
+    assert site.run("cat", "/etc/swanctl/x509/menagerie-horus.pem") == own.pem
+    assert site.run("cat", "/etc/swanctl/x509ca/menagerie-horus-1.pem") == root.pem
+    site.write("/etc/swanctl/private/menagerie-horus.pem", own.key_pem, mode="0600")
+    second, third = play(site, router), play(site, router)
+    assert (second.code, third.code, third.changed) == (0, 0, 0), second.out + third.out
+    shown = json.loads(site.ask("menagerie-vpn", "status", "--json").stdout)
+    assert {each["expires"] for each in shown} == {int(own.certificate.not_valid_after_utc.timestamp())}
+    until = f"{own.certificate.not_valid_after_utc:%Y-%m-%d}, "
+    assert until in site.ask("menagerie-vpn", "status").stdout
+    other.end()

@@ -28,7 +28,7 @@ from validation.offers import of_catalogue
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ROOT / "docs" / "examples" / "aws-small.yaml"
 WHOLE = Path(__file__).with_name("whole.yaml")
-KEYS = {"vpn-sjc1-edge-1": "first.key.of.a.router", "vpn-sjc1-edge-2": "second.key.of.a.router"}
+KEYS = {"vpn-sjc1-edge-1": "first.key.of.a.router"}
 
 
 @dataclass(frozen=True)

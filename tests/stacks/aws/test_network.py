@@ -143,14 +143,28 @@ def test_routers_are_told_where_the_ends_of_their_own_connections_are(whole):
     assert len(told) == len(connections)
 
 
-def test_keys_of_tunnels_come_from_the_configuration_and_are_the_router_s_own(whole):
+def test_keys_of_tunnels_come_from_the_configuration_and_a_router_with_a_certificate_has_none(whole):
     keys = {
-        record.outputs["tags"]["Name"]: record.inputs["tunnel1PresharedKey"] for record in whole.of_type(CONNECTION)
+        record.outputs["tags"]["Name"]: record.inputs.get(f"tunnel{end}PresharedKey")
+        for record in whole.of_type(CONNECTION)
+        for end in (1, 2)
     }
-    assert sorted(str(getattr(key, "value", key)) for key in keys.values()) == [
-        "first.key.of.a.router",
-        "second.key.of.a.router",
-    ]
+    assert sorted(str(getattr(key, "value", key)) for key in keys.values()) == ["None", "first.key.of.a.router"]
+
+
+def test_a_router_s_certificate_is_named_to_the_gateway_and_the_gateway_s_to_the_router(whole):
+    gateways = {record.id: record.inputs for record in whole.of_type("aws:ec2/customerGateway:CustomerGateway")}
+    vpn = whole.cluster.spec.sites["sjc1"].vpn
+    arns = {gateway["deviceName"]: gateway.get("certificateArn") for gateway in gateways.values()}
+    assert arns == {"sjc1-edge-1": None, "sjc1-edge-2": vpn.routers["edge-2"].certificate.arn}
+    (own,) = (
+        record.id
+        for record in whole.of_type(CONNECTION)
+        if gateways[record.inputs["customerGatewayId"]]["deviceName"] == "sjc1-edge-2"
+    )
+    (stack,) = (each for each in whole.deployment["resources"] if each["type"] == "pulumi:pulumi:Stack")
+    subject = f"C=US, ST=WA, L=Seattle, O=Amazon.com, OU=AWS, CN={own}.endpoint-"
+    assert json.loads(stack["outputs"]["outputs"])["vpn_names"] == {"sjc1/edge-2": [f"{subject}0", f"{subject}1"]}
 
 
 def test_what_sites_announce_is_routed_from_every_private_subnet(small, whole):

@@ -2,7 +2,8 @@
 
     menagerie-vpn apply [--check] [--json]   links, rules, keys and routes; what was changed. Exit 2 with --check when
                                              something differs
-    menagerie-vpn status [--json]            each tunnel: keys, BGP, routes. Exit 1 when one is down
+    menagerie-vpn status [--json]            each tunnel: keys, BGP, routes, the end of its certificate. Exit 1 when one
+                                             is down or a certificate has less than a month
     menagerie-vpn links                      the interfaces alone, as at boot
     menagerie-vpn rules                      the rules alone, as at boot
     menagerie-vpn updown INTERFACE           called by strongSwan: an interface is up while it has keys
@@ -35,7 +36,7 @@ def main():
     if given.verb == "status":
         found = status.tunnels()
         print(json.dumps(found) if given.json else status.shown(found))
-        return 0 if all(s["ike"] == "ESTABLISHED" and s["bgp"] == "Established" for s in found) else 1
+        return 0 if all(status.sound(tunnel) for tunnel in found) else 1
     if given.verb == "apply":
         result = apply(given.check)
         print(json.dumps(result) if given.json else "\n".join(result["changed"]) or "nothing to change")

@@ -6,7 +6,7 @@ import os
 import re
 import time
 
-from . import host
+from . import certificates, host
 
 SWANCTL = ["/etc/swanctl/conf.d/menagerie.conf", "/etc/swanctl/conf.d/menagerie-keys.conf"]
 KEYS = host.RUN + "/keys"
@@ -14,17 +14,24 @@ LOADED = host.RUN + "/loaded"
 
 
 def apply(wanted, check):
-    """Loading keeps tunnels whose settings are the same."""
+    """Loading keeps tunnels whose settings are the same. Former certificates are forgotten: one of the same subject could
+    be shown in place of the new one."""
     since = max(host.load(LOADED).get("at", 0.0), started("strongswan.service"))
-    newer = [os.path.basename(path) for path in SWANCTL if os.path.getmtime(path) > since]
+    own = certificates.connections(wanted)
+    for name in own:
+        certificates.fits(name)
+    paths = SWANCTL + [certificates.FOLDER + name for name in sorted(own)] + sorted(glob.glob(certificates.AUTHORITIES))
+    newer = [os.path.basename(path) for path in paths if os.path.exists(path) and os.path.getmtime(path) > since]
     loaded = set(re.findall(r"^list-conn event \{(\S+) \{", host.run("swanctl", "--list-conns", "--raw"), re.MULTILINE))
     expected = {link["connection"] for link in wanted["links"].values()}
     told = [f"strongSwan: {name} is newer" for name in newer]
     told += [f"strongSwan: {name} was not loaded" for name in sorted(expected - loaded)]
     if told and not check:
         now = time.time()
-        host.run("swanctl", "--load-all", "--noprompt")
+        host.run("swanctl", "--load-all", "--clear", "--noprompt")
         host.save(LOADED, {"at": now})
+        for connection in sorted(c for name in own if name in newer for c in own[name] if c in loaded):
+            host.run("swanctl", "--rekey", "--reauth", "--ike", connection, check=False)
     return told
 
 

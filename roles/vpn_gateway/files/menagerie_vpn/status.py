@@ -2,12 +2,15 @@
 
 import json
 import re
+import time
 
-from . import host
+from . import certificates, host
+
+MONTH_S = 30 * 86400
 
 
 def tunnels():
-    """Keys, BGP and routes of each."""
+    """Keys, BGP, routes and the end of the certificate of each."""
     listed = host.run("swanctl", "--list-sas", "--raw")
     sas = dict(re.findall(r"^list-sa event \{(\S+) \{.*?\bstate=(\w+)", listed, re.MULTILINE))
     told = json.loads(host.run("vtysh", "-c", "show bgp ipv4 unicast summary json") or "{}")
@@ -23,13 +26,28 @@ def tunnels():
                 "bgp": peer.get("state", "NONE"),
                 "since": peer.get("peerUptime", "never"),
                 "routes": peer.get("pfxRcd", 0),
+                "expires": certificates.expires(link["certificate"]) if "certificate" in link else None,
             }
         )
     return found
 
 
 def shown(found):
-    lines = [("TUNNEL", "INTERFACE", "IKE", "BGP", "SINCE", "ROUTES")]
-    lines += [(s["connection"], s["interface"], s["ike"], s["bgp"], s["since"], str(s["routes"])) for s in found]
+    lines = [("TUNNEL", "INTERFACE", "IKE", "BGP", "SINCE", "ROUTES", "CERTIFICATE")]
+    names = ("connection", "interface", "ike", "bgp", "since", "routes")
+    lines += [(*(str(s[name]) for name in names), until(s["expires"])) for s in found]
     widths = [max(map(len, column)) for column in zip(*lines)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
+
+
+def until(expiry):
+    if expiry is None:
+        return "-"
+    days = int((expiry - time.time()) // 86400)
+    return time.strftime("%Y-%m-%d", time.gmtime(expiry)) + (f", {days} d" if days >= 0 else ", expired")
+
+
+def sound(tunnel):
+    """Up, with a certificate that lasts."""
+    lasting = tunnel["expires"] is None or tunnel["expires"] > time.time() + MONTH_S
+    return tunnel["ike"] == "ESTABLISHED" and tunnel["bgp"] == "Established" and lasting

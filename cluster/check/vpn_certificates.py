@@ -1,0 +1,90 @@
+"""VPN-009 and VPN-010: how edge routers and gateways know each other. VPN-010 is in part the model's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cluster.check.finding import Finding, Rule, Subject
+from cluster.document import Where, show
+from cluster.sites import EdgeRouter, RouterCertificate
+from cluster.vpn import ENDS, gateway
+
+
+def _routers(subject: Subject) -> Iterator[tuple[Where, str, EdgeRouter]]:
+    """(its place, its name, router) of every edge router."""
+    for site, settings in subject.spec.sites.items():
+        for name, router in settings.vpn.routers.items() if settings.vpn else ():
+            yield ("sites", site, "vpn", "routers", name), name, router
+
+
+def _certificates(subject: Subject) -> Iterator[tuple[Where, str, RouterCertificate]]:
+    for where, name, router in _routers(subject):
+        if router.certificate:
+            yield (*where, "certificate"), name, router.certificate
+
+
+def one_way(subject: Subject) -> Iterator[Finding]:
+    """A key or a certificate, and such as the cloud's gateway takes."""
+    ours, cloud = gateway(subject.spec), subject.spec.control_plane.cloud
+    for where, name, router in _routers(subject):
+        if router.psk is None and router.certificate is None:
+            hint = f"add psk: {{secret: vpn-{where[1]}-{name}}}"
+            yield Finding(where, f"edge router {name} has neither psk nor certificate; no gateway would know it", hint)
+        elif router.psk and router.certificate:
+            message = f"edge router {name} has a psk and a certificate; a gateway knows a router by one of them"
+            yield Finding(where, message, "remove one of the two", also=((*where, "psk"), (*where, "certificate")))
+        if router.certificate and ours.no_certificates:
+            message = f"edge router {name} has a certificate, and no tunnel on {cloud} can have one"
+            yield Finding(
+                (*where, "certificate"), message, "give it a psk: {secret: name}", notes=(ours.no_certificates,)
+            )
+
+
+def region_of_the_arn(subject: Subject) -> Iterator[Finding]:
+    """AWS Certificate Manager keeps the certificates of each region apart."""
+    region = subject.spec.control_plane.region
+    for where, name, certificate in _certificates(subject):
+        there = certificate.arn.split(":")[3]
+        if region and there != region and not gateway(subject.spec).no_certificates:
+            message = f"the certificate of edge router {name} is in {there}, and the gateway in {region}"
+            yield Finding(
+                (*where, "arn"),
+                message,
+                f"write the ARN of one in {region}",
+                also=(("control_plane", "region"),),
+            )
+
+
+def names_of_both_ends(subject: Subject) -> Iterator[Finding]:
+    """A name each, for each end of the gateway has a certificate of its own."""
+    for where, name, certificate in _certificates(subject):
+        names = certificate.names
+        if names and len(set(names)) != ENDS:
+            message = (
+                f"certificate.names of edge router {name} has {len(set(names))} subject, and a gateway {ENDS} ends"
+            )
+            yield Finding((*where, "names"), message, "write the subjects of both, or leave names out")
+
+
+def own_files(subject: Subject) -> Iterator[Finding]:
+    """A key is made on its router, so no certificate fits two."""
+    seen: dict[str, Where] = {}
+    for where, _, certificate in _certificates(subject):
+        place = (*where, "file")
+        before = seen.setdefault(certificate.file, place)
+        if before != place:
+            message = (
+                f"{certificate.file} is given to {show(before[:-2])} and {show(where[:-1])}; each has a key of its own"
+            )
+            yield Finding(place, message, "write the file of its own certificate", also=(before,))
+        if certificate.file == certificate.ca:
+            message = f"{certificate.file} is both the router's certificate and its authority"
+            yield Finding(place, message, "write the file of its own certificate", also=((*where, "ca"),))
+
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("VPN-009", one_way),
+    ("VPN-010", region_of_the_arn),
+    ("VPN-010", names_of_both_ends),
+    ("VPN-010", own_files),
+)

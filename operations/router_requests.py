@@ -1,0 +1,73 @@
+"""Keys of edge routers, made where they stay, and the requests that an authority signs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster.spec import Cluster
+from operations.gateways import NoRouterError
+from operations.router_certificates import folder_of, of_routers
+from remote.executor import Executor
+
+KEY_BITS = 3072
+""""Supported cryptographic algorithms" of AWS Private CA: RSA and NIST's curves; no page says which ones a tunnel takes."""
+_PATIENCE_S = 60.0
+_REQUEST = re.compile(r"-----BEGIN CERTIFICATE REQUEST-----\n.+?\n-----END CERTIFICATE REQUEST-----\n", re.DOTALL)
+_LONGEST_NAME = 64
+"""RFC 5280, ub-common-name."""
+_SCRIPT = """\
+set -eu
+umask 077
+mkdir -p /etc/swanctl/private
+key=/etc/swanctl/private/$1
+if ! test -s "$key"; then
+  openssl genpkey -quiet -algorithm RSA -pkeyopt "rsa_keygen_bits:$2" -out "$key.new"
+  mv "$key.new" "$key"
+fi
+exec openssl req -new -sha256 -key "$key" -subj "/CN=$3"
+"""
+
+
+@dataclass(frozen=True)
+class Requested:
+    """What became of one router. file: where its request is, None where it gave none, and `why` says why."""
+
+    router: str
+    file: Path | None
+    why: str = ""
+
+
+def request(cluster: Cluster, executor: Executor, only: Collection[str]) -> Iterator[Requested]:
+    """Ask every router of ours that has a certificate for a request; it makes its key unless it has one.
+
+    only: routers as ``<site>/<router>``, empty for all. The request goes beside the certificate, as ``<file>.csr``.
+    """
+    wanted = {
+        f"{site}/{name}": (f"{site}-{name}", settings)
+        for site, name, settings in of_routers(cluster)
+        if (vpn := cluster.spec.sites[site].vpn) and vpn.routers[name].host and (not only or f"{site}/{name}" in only)
+    }
+    if not wanted:
+        raise NoRouterError(f"{cluster.name} has no edge router with a host and a certificate, or none of those named")
+    for router, (machine, settings) in wanted.items():
+        words = [
+            "sh",
+            "-c",
+            _SCRIPT,
+            "request",
+            f"menagerie-{cluster.name}.pem",
+            str(KEY_BITS),
+            machine[:_LONGEST_NAME],
+        ]
+        done = executor.start(machine, words).wait(_PATIENCE_S)
+        found = _REQUEST.search(done.text)
+        if done.code or not found:
+            yield Requested(router, None, done.reason)
+            continue
+        file = folder_of(cluster) / f"{settings.file}.csr"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(found[0])
+        yield Requested(router, file)

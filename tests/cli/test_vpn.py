@@ -1,0 +1,55 @@
+"""`vpn request` and `vpn show`, with routers and stacks that are not there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.main import app
+from operations import gateways, router_requests
+from operations.router_requests import Requested
+
+RUNNER = CliRunner()
+GOOD = Requested("sjc1/edge-1", Path("vpn/edge-1.pem.csr"))
+BAD = Requested("sjc1/edge-2", None, "Connection refused")
+
+
+@pytest.mark.parametrize(("found", "code"), [([GOOD], 0), ([GOOD, BAD], 1)])
+def test_each_router_is_told_of_and_one_without_a_request_is_a_failure(monkeypatch, found, code) -> None:
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(router_requests, "request", lambda _, __, only: asked.append(tuple(only)) or found)
+    plain = RUNNER.invoke(app, ["vpn", "request", "horus", "--router", "sjc1/edge-1,sjc1/edge-2"])
+    assert plain.exit_code == code
+    assert asked == [("sjc1/edge-1", "sjc1/edge-2")]
+    assert "sjc1/edge-1: vpn/edge-1.pem.csr" in plain.stdout
+    assert ("sjc1/edge-2: none, Connection refused" in plain.stdout) is bool(code)
+    as_json = RUNNER.invoke(app, ["vpn", "request", "horus", "--json"])
+    assert [each["why"] for each in json.loads(as_json.stdout)["requests"]] == [each.why for each in found]
+
+
+@pytest.mark.parametrize(
+    ("certificate", "words"),
+    [
+        ({"expires": "2099-01-02T00:00:00+00:00", "wrong": None}, "IKE identity: until 2099-01-02, "),
+        ({"expires": None, "wrong": "vpn/e.pem can't be read"}, "IKE identity: vpn/e.pem can't be read"),
+    ],
+)
+def test_show_prints_until_when_a_certificate_is_and_whom_the_router_believes(monkeypatch, certificate, words) -> None:
+    ends = {"file": "vpn/e.pem", "ca": "vpn/ca.pem", "gateway_subject": "CN=end-0", **certificate}
+    tunnel = {
+        "site": "sjc1", "router": "edge-1", "tunnel": 0, "router_address": "198.51.100.1", "gateway_address": None,
+        "key": None, "certificate": ends, "ike": {"version": 2, "proposal": "p", "lifetime_s": 1},
+        "esp": {"proposal": "p", "lifetime_s": 1}, "selectors": "s", "inside": {"router": "r", "gateway": "g"},
+        "bgp": {"router_asn": 1, "gateway_asn": 2, "keepalive_s": 1, "hold_s": 3, "announce": [], "accept": []},
+        "mtu": 1, "mss": 1,
+    }  # fmt: skip
+    monkeypatch.setattr(gateways, "known_gateways", lambda *_: ({}, {}))
+    monkeypatch.setattr(gateways, "told", lambda *_: [tunnel])
+    done = RUNNER.invoke(app, ["vpn", "show", "horus"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    assert words in done.stdout
+    assert "believes  CN=end-0, if signed by the first of vpn/ca.pem" in done.stdout
+    assert "also its IKE identity" not in done.stdout
