@@ -23,10 +23,12 @@ from lab.errors import ForeignLabError, LabError, PreflightError
 from operations.access import NotBuiltError
 from operations.build import KeepsDataError
 from operations.configure import WorkersError
+from operations.drain import OutOfServiceError
 from operations.etcd import EtcdError
 from operations.gateways import DisagreementError, NoKeyError, NoRouterError, UnknownGatewayError
 from operations.machines import MachinesError, NotInstalledError
 from operations.readiness import NotReadyError
+from operations.reboot import RebootsError
 from operations.router_certificates import CertificateError
 from operations.stack import UnknownSecretError
 from operations.verify.proof import RepairError
@@ -60,6 +62,7 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (NothingToProvisionError, "nothing-to-provision", exits.BAD_INPUT),
     (TrustError, "bmc-trust", exits.BAD_INPUT),
     (MachinesError, "machines-refused", exits.BAD_INPUT),
+    (OutOfServiceError, "pods-would-be-lost", exits.BAD_INPUT),
     (ReportsError, "reports", exits.FAILED),
     (ForeignLabError, "foreign-lab", exits.LOCKED),
     (StackLockedError, "locked", exits.LOCKED),
@@ -104,8 +107,8 @@ def explain(error: Exception) -> Foreseen | None:
         return Foreseen(_usage(error), error.exit_code, "usage")
     if isinstance(error, NotConfirmedError):
         return Foreseen(str(error), exits.FAILED if error.declined else exits.BAD_INPUT, "not-confirmed")
-    if isinstance(error, WorkersError | NotInstalledError):
-        what = "workers" if isinstance(error, WorkersError) else "machines"
+    if isinstance(error, WorkersError | RebootsError | NotInstalledError):
+        what = "machines" if isinstance(error, NotInstalledError) else "workers"
         if error.unreachable:
             return Foreseen(str(error), exits.UNREACHABLE, f"{what}-unreachable")
         return Foreseen(str(error), exits.FAILED, f"{what}-failed")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from cli import ceph, configure, exits, links, machines, policies, roce, topology, validate, vpn
+from cli import ceph, configure, exits, links, machines, policies, reboot, roce, topology, validate, vpn
 from cli.options import AllowUnknownOpt, ClusterArg, JsonOpt, LimitOpt, TagsOpt, examples, words
 from cli.output import console, print_json, print_problems
 from cli.specs import ROOT, checked, load, to_build
@@ -111,6 +111,7 @@ def flows(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
 
 app.command(epilog=configure.EXAMPLES)(configure.configure)
 app.command(epilog=policies.EXAMPLES)(policies.policies)
+app.command(epilog=reboot.EXAMPLES)(reboot.reboot)
 app.command(epilog=topology.EXAMPLES)(topology.topology)
 app.command(epilog=validate.EXAMPLES)(validate.validate)
 app.add_typer(ceph.app, name="ceph")

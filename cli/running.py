@@ -13,7 +13,7 @@ from cli.main import app
 from cli.output import errors, print_json, print_problems
 from cluster.load import SpecError
 
-_CHANGING = ("up", "configure", "destroy", "install")
+_CHANGING = ("up", "configure", "destroy", "install", "reboot")
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -104,6 +104,14 @@ MEANING: dict[str, str] = {
     "its name, but a lab makes one network for each name.",
     "INV-011": "A pool's machines are of a kind that cluster/hardware/machines.yaml doesn't have, or a pool in the region "
     "says what only machines at a site have. Hosts compare themselves with their kind before they take work.",
+    "KRN-001": "A kernel parameter isn't one word that a boot loader's file can hold, is the boot loader's own (root=, init=), or "
+    "has a key of its own (iommu=, hugepages=).",
+    "KRN-002": "Kernel settings, or how many machines may be rebooted at a time, of a pool in the region. Those machines are "
+    "booted from an image, and replaced.",
+    "KRN-003": "Kernel settings that can't be: a parameter twice, one that no kubelet lives with, or huge pages that leave a "
+    "machine of the kind no memory.",
+    "KRN-004": "Kernel settings that cost speed or safety where nobody expects it: an IOMMU that translates between GPUs, ACS "
+    "left on beside an IOMMU, mitigations off. Only a warning; docs/reboot.md has the sources.",
     "ARP-001": "The neighbour table is too small for the largest layer-2 network.",
     "ARP-002": "Neighbour thresholds don't rise, or one is given without the next.",
     "ARP-003": "Only a warning: gc_thresh3 is above 100,000, the most that any cluster is known to run with.",

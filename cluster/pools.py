@@ -6,9 +6,10 @@ from enum import StrEnum
 
 from pydantic import Field
 
+from cluster.kernel import Kernel
 from cluster.links import Cable, LinkName
 from cluster.model import Model
-from cluster.quantities import Address, Bytes, Name
+from cluster.quantities import Address, Bytes, Name, Share
 
 POOL_LABEL = "menagerie/pool"
 """On nodes in the region alone: the name of their pool."""
@@ -85,6 +86,11 @@ class Pool(Model):
     """Branch of NVIDIA's driver that machines at a site must have, such as 580. Default: any."""
     preflight: bool = True
     """Whether machines at a site join tainted, until they have found themselves as expected."""
+    kernel: Kernel = Kernel()
+    """How the kernel of machines at a site is booted."""
+    max_unavailable: Share = "10%"
+    """Machines at a site that may be out of service at a time where it is for us to choose: a number, or a share of the
+    pool; one at least."""
     machine: str | None = None
     """Machine type, in the cloud's own words; for workers in the region."""
     min: int = Field(default=0, ge=0)

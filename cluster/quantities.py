@@ -189,6 +189,25 @@ def parse_sha256(value: Any) -> Any:
     raise refuse("CFG-020", f"{value!r} isn't a SHA-256", "write the 64 hexadecimal digits that sha256sum prints")
 
 
+def parse_share(value: Any) -> Any:
+    """``2`` or ``"10%"``, as text."""
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if isinstance(text, str) and re.fullmatch(r"[1-9][0-9]{0,5}|([1-9][0-9]?|100)%", text):
+        return text
+    raise refuse("CFG-003", f"{value!r} is no number of machines and no share", "write 2 or 10%")
+
+
+def share_of(share: str, total: int) -> int:
+    """How many of `total` a `Share` is: rounded down, and one at least."""
+    number = int(share.rstrip("%"))
+    return max(total * number // 100 if share.endswith("%") else number, 1)
+
+
+Share = Annotated[
+    str,
+    BeforeValidator(parse_share),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"^\d+%$"}]}),
+]
 Sha256 = Annotated[str, BeforeValidator(parse_sha256), WithJsonSchema({"type": "string", "pattern": "^[0-9a-f]{64}$"})]
 KeyPath = Annotated[str, BeforeValidator(parse_key_path)]
 WithoutPassword = Annotated[str, BeforeValidator(parse_without_password)]

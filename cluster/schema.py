@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from cluster import ceph, links, pools, provisioning, registries, roce, sites, spec, versions, volumes
+from cluster import ceph, kernel, links, pools, provisioning, registries, roce, sites, spec, versions, volumes
 from cluster.pools import HostsFile
 from cluster.quantities import format_bytes, format_duration_ms
 from cluster.spec import ClusterSpec
@@ -31,6 +31,7 @@ _EXAMPLES: dict[str, dict[str, list[Any]]] = {
     "EtcdCluster": _ETCD,
     "EtcdEvents": _ETCD,
     "Pool": {"hosts": ["hosts.yaml"], "site": ["sjc1"], "labels": [{"openai.org/location": "onprem-sjc1"}]},
+    "Kernel": {"parameters": [["pci=realloc"]]},
     "Storage": {"controllers": ["cpu"], "block_disk": ["gp3"]},
     "Device": {"pci": ["0000:1a:00.0"], "interface": ["ens1f0"]},
     "Ceph": {"hosts": [["storage"]]},
@@ -63,7 +64,7 @@ def _describe(name: str, definition: dict[str, Any]) -> None:
     repeat the key, no names that the model refuses."""
     model = next(
         getattr(module, name)
-        for module in (spec, pools, sites, links, roce, ceph, provisioning, registries, volumes)
+        for module in (spec, pools, sites, links, kernel, roce, ceph, provisioning, registries, volumes)
         if hasattr(module, name)
     )
     about = vars(model).get("__doc__")

@@ -7,21 +7,23 @@ from contextlib import contextmanager
 
 from cluster.spec import Cluster
 from inventories.build import known_hosts
+from operations.access import Access
 from operations.stack import access_to
 from remote.executor import Ssh
 
 
 @contextmanager
-def ssh_to(cluster: Cluster) -> Iterator[Ssh]:
+def ssh_to(cluster: Cluster, access: Access | None = None) -> Iterator[Ssh]:
     """By the operator's own ssh and its known hosts. A lab has made its machines, so its stack alone has their keys.
 
-    NotBuiltError for a lab that has not been built.
+    access: of a stack that has been opened already. NotBuiltError for a lab that has not been built.
     """
-    if not cluster.is_lab:
+    if access is None and cluster.is_lab:
+        access = access_to(cluster)
+    if access is None:
         with Ssh(cluster) as executor:
             yield executor
         return
-    access = access_to(cluster)
     known = known_hosts(cluster, access.outputs.ssh.known_hosts)
     with access.ssh_key_file() as key, Ssh(cluster, known, key) as executor:
         yield executor

@@ -20,6 +20,7 @@ from control_plane import csi, dns, gpu, manifests
 from etcd.apiserver import ready_checks
 from network.addresses import ROLES
 from operations.access import Access
+from operations.drain import mark_of
 from operations.etcd import EtcdClient, EtcdError
 from operations.nodes import in_the_region, least_in_region
 from operations.waiting import held_back, is_ready, verdict
@@ -168,11 +169,19 @@ def _nodes(api: client.ApiClient, cluster: Cluster) -> Iterator[Item]:
         version = node.status.node_info.kubelet_version
         known = name in expected or name in in_region
         held, told = held_back(node), _told_by_preflight(node)
-        detail = ", ".join((state, version, where, *([f"no work yet: {held}"] if held else told)))
+        detail = ", ".join((state, version, where, *([f"no work yet: {held}"] if held else told), *_cordoned(node)))
         yield Item("nodes", name, is_ready(node) and known and not held, detail)
     if least := least_in_region(cluster):
         found = sum(is_ready(nodes[name]) for name in in_region)
         yield Item("nodes", "workers in the region", found >= least, f"{found} Ready, of {least} at least")
+
+
+def _cordoned(node: client.V1Node) -> list[str]:
+    """By whom, where a verb did it. Somebody wants it so, so the node is none the less well."""
+    mark = mark_of(node)
+    if mark:
+        return [f"out of service by {mark.by} since {mark.since}: {mark.why}"]
+    return ["cordoned"] if node.spec and node.spec.unschedulable else []
 
 
 def _told_by_preflight(node: client.V1Node) -> list[str]:

@@ -19,8 +19,14 @@ class TimedOutError(Exception):
     """What was waited for did not come; the text names what was still missing."""
 
 
-def wait_until(missing: Callable[[], str], timeout_s: float, report: Report, every_s: float = 0.5) -> None:
-    """Call `missing` until it returns "", at most `timeout_s`. `report` gets each new reason."""
+def wait_until(
+    missing: Callable[[], str],
+    timeout_s: float,
+    report: Report,
+    every_s: float = 0.5,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Call `missing` until it returns "", at most `timeout_s`. `report` gets each new reason. pause: may raise to end it."""
     deadline = time.monotonic() + timeout_s
     last = ""
     while reason := missing():
@@ -29,7 +35,7 @@ def wait_until(missing: Callable[[], str], timeout_s: float, report: Report, eve
             last = reason
         if time.monotonic() >= deadline:
             raise TimedOutError(f"gave up after {timeout_s:.0f} s: {reason}")
-        time.sleep(every_s)
+        pause(every_s)
 
 
 def api_missing(api: client.ApiClient) -> str:

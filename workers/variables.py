@@ -10,6 +10,7 @@ from typing import Any
 
 from cluster import hardware, preflight, versions
 from cluster.artefacts import Artefact, ArtefactSource, catalogue
+from cluster.kernel import command_line
 from cluster.pools import Pool
 from cluster.spec import Cloud, Cluster
 from control_plane.gpu import GPU_LABEL
@@ -69,7 +70,7 @@ def of_pool(cloud: Cloud, pool: Pool) -> Variables:
     return {
         "kubelet_labels": dict(sorted(labels_of_pool(cloud, pool).items())),
         "kubelet_taints": [taint.model_dump(mode="json") for taint in preflight.taints(pool)],
-        **(_of_hardware(cloud, pool) if pool.site else {}),
+        **({"boot_words": list(command_line(pool.kernel)), **_of_hardware(cloud, pool)} if pool.site else {}),
     }
 
 

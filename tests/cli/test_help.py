@@ -26,6 +26,7 @@ def test_the_verbs_are_those_of_the_documentation() -> None:
         "kubeconfig",
         "policies",
         "preview",
+        "reboot",
         "schema",
         "secret",
         "status",

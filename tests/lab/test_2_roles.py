@@ -17,6 +17,7 @@ DRIFTS = {
     "base": ("echo '# by hand' >>/etc/sysctl.d/70-menagerie-node.conf", "cat /etc/sysctl.d/70-menagerie-node.conf"),
     "firewall": ("nft delete table inet menagerie", "nft list table inet menagerie"),
     "hardening": ("rm /etc/ssh/sshd_config.d/10-menagerie.conf", "ls /etc/ssh/sshd_config.d"),
+    "boot": ("echo {} >/etc/menagerie/boot.json", "cat /etc/menagerie/boot.json"),
     "neighbours": ("systemctl disable --now menagerie-neighbours.timer", "systemctl is-active menagerie-neighbours.timer"),
     "links": ("rm /etc/systemd/network/10-menagerie-node0.link", "ls /etc/systemd/network"),
     "storage_host": ("rm /etc/lvm/lvmlocal.conf", "ls /etc/lvm"),

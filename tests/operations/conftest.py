@@ -13,6 +13,7 @@ import pytest
 from kubernetes import client
 
 from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput
+from tests.operations.real_cluster import World, world
 
 
 def hosts(kind: str, count: int, section: int) -> tuple[HostOutput, ...]:
@@ -91,3 +92,16 @@ def server() -> Iterator[FakeServer]:
     over.set()
     listener.shutdown()
     listener.server_close()
+
+
+@pytest.fixture(scope="session")
+def _real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+@pytest.fixture
+def real(_real: World) -> Iterator[World]:
+    """A real API server with its controllers, and nothing in it."""
+    yield _real
+    _real.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from cluster.load import load_cluster
 from cluster.spec import Cluster
 from control_plane.manifests import objects
 from network import addresses
-from operations import status
+from operations import drain, status
 from operations.etcd import EtcdError
 from operations.status import ADDONS, Item, Status, balancer_states, not_well, read_status
 from tests.operations.conftest import FakeAccess, FakeServer, outputs
@@ -266,6 +267,21 @@ def test_a_node_that_takes_no_work_is_not_well_and_says_why(
     assert details[0].detail.endswith("no work yet: its preflight says ClockSkewed: the clock is 9 s ahead")
     assert details[1].detail.endswith(", preflight: GPU 0000:5a:00: Xid 63: keep an eye on it")
     assert "preflight" not in details[2].detail
+
+
+def test_a_node_that_was_taken_out_of_service_says_by_whom(
+    lab: Cluster, access: FakeAccess, server: FakeServer
+) -> None:
+    first, second, third = server.answers["/api/v1/nodes"]["items"]
+    mark = {"by": "reboot", "why": "new kernel", "since": "2026-11-21T20:00:00Z"}
+    first["metadata"]["annotations"] = {drain.MARK: json.dumps(mark)}
+    first["spec"] = second["spec"] = {"unschedulable": True}
+    found = {item.name: item for item in read_status(lab, access).items if item.group == "nodes"}
+    details = [found[each["metadata"]["name"]] for each in (first, second, third)]
+    assert [item.ok for item in details] == [True, True, True]
+    assert details[0].detail.endswith(", out of service by reboot since 2026-11-21T20:00:00Z: new kernel")
+    assert details[1].detail.endswith(", cordoned")
+    assert "cordoned" not in details[2].detail
 
 
 def test_where_the_spec_has_gpus_their_daemons_are_expected(build: Callable[..., Cluster], access: FakeAccess) -> None:

@@ -97,6 +97,7 @@ def test_site_yml_is_short_and_runs_every_role():
         "time",
         "firewall",
         "hardening",
+        "boot",
         "neighbours",
         "links",
         "roce",

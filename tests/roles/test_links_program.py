@@ -160,3 +160,21 @@ def test_a_port_that_comes_back_is_set_again(tmp_path: Path, given: Any) -> None
 
     assert program.watch(host.edge, settings, events(), lambda: seen.append(-1)) == 0
     assert seen == [-1, 0, 9000]
+
+
+def test_a_port_with_another_name_asks_for_a_reboot_until_it_has_its_own(tmp_path: Path) -> None:
+    asked = tmp_path / "run" / "menagerie" / "reboot-required.d" / "links-node0"
+    host = Host(tmp_path, connectx(name="eth3"))
+    settings = {"host": "gpu-017", "links": {"node0": MLX}}
+    program.apply_all(host.edge, settings, ["node0"], only_look=True, as_json=True)
+    assert not asked.exists()
+    program.apply_all(host.edge, settings, ["node0"], only_look=False, as_json=True)
+    assert asked.read_text() == "eth3 is to be called node0\n"
+    (tmp_path / "booted").mkdir()
+    booted = Host(tmp_path / "booted", connectx(name="node0"))
+    asked.rename(tmp_path / "kept")
+    there = tmp_path / "booted" / "run" / "menagerie" / "reboot-required.d"
+    there.mkdir(parents=True)
+    (tmp_path / "kept").rename(there / "links-node0")
+    program.apply_all(booted.edge, settings, ["node0"], only_look=False, as_json=True)
+    assert list(there.iterdir()) == []

@@ -17,8 +17,9 @@ from pathlib import Path
 SYS, CMDLINE = Path("/sys"), Path("/proc/cmdline")
 ACS = 0x000D
 """PCI Express Base Specification, 7.7.11: the extended capability; its control register is 6 bytes in."""
-REDIRECTS = {0x04: "request redirect", 0x08: "completion redirect", 0x10: "upstream forwarding"}
-"""Bits that send what one device writes to another up to the root complex, past the switch that joins the two."""
+REDIRECTS = {0x04: "request redirect", 0x08: "completion redirect"}
+"""Bits that send what one device writes to another up to the root complex, past the switch that joins the two. Upstream
+forwarding (0x10) only passes on what a bridge below has redirected."""
 KINDS = {0x0300: "gpu", 0x0302: "gpu", 0x0200: "network", 0x0207: "network", 0x0604: "bridge"}
 WORDS = (
     "iommu",
@@ -99,10 +100,13 @@ def slow(facts):
     if facts["acs_redirects"]:
         yield (
             f"ACS sends what GPUs and cards write to each other through the root complex, at {len(facts['acs_redirects'])} "
-            "bridges: switch ACS off in the firmware, unless virtual machines share the host"
+            "bridges: pools.<name>.kernel.acs_redirect: false, unless virtual machines share the host"
         )
     if any(kind.startswith("DMA") for kind in facts["iommu"]["types"]):
-        yield "the IOMMU translates every access of devices: boot with iommu=pt, unless virtual machines share the host"
+        yield (
+            "the IOMMU translates every access of devices: pools.<name>.kernel.iommu: passthrough, unless virtual "
+            "machines share the host"
+        )
     if len(facts["numa"]) > 1 and any(device["node"] < 0 for device in devices):
         yield "the firmware doesn't say which NUMA node a GPU or card is on: the topology manager can't align pods"
     if facts["governors"] and facts["governors"] != ["performance"]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable
 
@@ -23,6 +24,8 @@ from .ports import Settings
 from .settings import Result, bring
 
 SETTINGS = "/etc/menagerie/links.json"
+REBOOTS = "/run/menagerie/reboot-required.d"
+"""Where role boot looks for who wants a reboot, and why."""
 
 # --- watching -------------------------------------------------------------------------------------------------------
 
@@ -52,6 +55,7 @@ def _applied(edge: Edge, settings: Settings) -> list[str] | None:
     """The ports; None where one isn't to be had."""
     results = [bring(edge, name, link, check=False) for name, link in settings["links"].items()]
     for result in results:
+        ask_for_reboot(edge, result)
         show(settings["host"], result)
     return None if any(result.wrong for result in results) else [result.interface for result in results]
 
@@ -71,8 +75,21 @@ def show(host: str, result: Result) -> None:
     sys.stdout.flush()
 
 
+def ask_for_reboot(edge: Edge, result: Result) -> None:
+    """A port gets its name at boot; the file is gone by then."""
+    path = edge.at(f"{REBOOTS}/links-{result.link}")
+    if result.reboot:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write(f"{result.interface} is to be called {result.link}\n")
+    elif os.path.exists(path):
+        os.unlink(path)
+
+
 def apply_all(edge: Edge, settings: Settings, links: list[str], only_look: bool, as_json: bool) -> int:
     results = [bring(edge, name, settings["links"][name], only_look) for name in links]
+    for result in results if not only_look else ():
+        ask_for_reboot(edge, result)
     wrong = [line(settings["host"], finding) for result in results for finding in result.wrong]
     if as_json:
         told = [{**result._asdict(), "wrong": [each._asdict() for each in result.wrong]} for result in results]

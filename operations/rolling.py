@@ -1,0 +1,185 @@
+"""One node after another, or a few at a time, and never more of a pool than may be out of service."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import urllib3
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from cluster.quantities import share_of
+from cluster.spec import Cluster
+from operations.drain import Pause
+from operations.waiting import held_back, is_ready
+
+_SHOWN = 5
+
+
+class State(StrEnum):
+    """How far a host came."""
+
+    DONE = "done"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+    NOT_BEGUN = "not begun"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a host. text: why it failed, or what is to be known of it."""
+
+    host: str
+    state: State
+    seconds: float = 0.0
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Rolled:
+    """why_stopped: why hosts were not begun, "" where all were."""
+
+    outcomes: tuple[Outcome, ...]
+    why_stopped: str = ""
+    interrupted: bool = False
+
+    @property
+    def succeeded(self) -> bool:
+        return all(outcome.state is State.DONE for outcome in self.outcomes)
+
+
+class _InterruptedError(Exception):
+    """Raised in the threads of a run that was interrupted, where they pause."""
+
+
+Work = Callable[[str, Pause], str]
+"""Does all of one host, pausing as it is told; gives what is to be known of it."""
+WhyNot = Callable[[str, Collection[str]], str]
+"""Why a host may not be begun beside those under way, "" where it may."""
+Look = Callable[[], WhyNot]
+"""Looks at the cluster as it is now."""
+
+
+@dataclass
+class Roll:
+    """hosts: in the order in which they are begun."""
+
+    hosts: Sequence[str]
+    work: Work
+    look: Look
+    at_once: int = 1
+    tell: Callable[[Outcome], None] = lambda _: None
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _ended: dict[str, Outcome] = field(default_factory=dict)
+    _under_way: dict[Future[Outcome], str] = field(default_factory=dict)
+
+    def run(self) -> Rolled:
+        """Begin hosts while there is room; after the first that fails begin no other, and wait for those under way."""
+        pending, why, interrupted = list(self.hosts), "", False
+        with ThreadPoolExecutor(max_workers=self.at_once) as pool:
+            try:
+                while pending or self._under_way:
+                    why = self._begin(pool, pending) if not why else why
+                    if not self._under_way:
+                        break
+                    why = self._collect() or why
+            except KeyboardInterrupt:
+                interrupted, why = True, "interrupted"
+                self._stop.set()
+                while self._under_way:
+                    self._collect()
+        left = [Outcome(host, State.NOT_BEGUN) for host in self.hosts if host not in self._ended]
+        found = [*self._ended.values(), *left]
+        return Rolled(tuple(found), why if left or interrupted else "", interrupted)
+
+    def _begin(self, pool: ThreadPoolExecutor, pending: list[str]) -> str:
+        """Why nothing can be begun or waited for, "" where something is under way."""
+        why, why_not = "", None
+        for host in tuple(pending):
+            if len(self._under_way) >= self.at_once:
+                return ""
+            why_not = why_not or self.look()
+            if reason := why_not(host, tuple(self._under_way.values())):
+                why = why or reason
+            else:
+                pending.remove(host)
+                self._under_way[pool.submit(self._one, host)] = host
+        return "" if self._under_way else why
+
+    def _collect(self) -> str:
+        """Wait for one to end. Why no other is begun, "" where none failed."""
+        done, _ = wait(self._under_way, return_when=FIRST_COMPLETED)
+        why = ""
+        for future in done:
+            outcome = future.result()
+            self._ended[self._under_way.pop(future)] = outcome
+            self.tell(outcome)
+            if outcome.state is State.FAILED:
+                why = f"{outcome.host} failed"
+        return why
+
+    def _one(self, host: str) -> Outcome:
+        began = time.monotonic()
+
+        def ended(state: State, text: str) -> Outcome:
+            return Outcome(host, state, round(time.monotonic() - began, 1), text)
+
+        try:
+            return ended(State.DONE, self.work(host, self._pause))
+        except _InterruptedError:
+            return ended(State.INTERRUPTED, "")
+        # Whatever it is, it ends the roll and not the threads beside it.
+        except Exception as error:  # noqa: BLE001
+            return ended(State.FAILED, str(error) or repr(error))
+
+    def _pause(self, seconds: float) -> None:
+        if self._stop.wait(seconds):
+            raise _InterruptedError
+
+
+def out_of_service(node: client.V1Node) -> bool:
+    """Whether a node takes no work now, for whatever reason."""
+    return bool(node.spec.unschedulable) or not is_ready(node) or bool(held_back(node))
+
+
+def room(cluster: Cluster, nodes: Callable[[], Iterable[client.V1Node]]) -> Look:
+    """Whether one more of a host's pool may be out of service, by `pools.<name>.max_unavailable`.
+
+    nodes: asked for whenever hosts might be begun. Machines that never joined don't count. A host that is out already
+    takes nothing more away.
+    """
+    pools: Mapping[str, str] = {host.name: pool for pool, host in cluster.host_list()}
+
+    def look() -> WhyNot:
+        counts, out = Counter[str](), defaultdict[str, set[str]](set)
+        try:
+            known = [node for node in nodes() if node.metadata.name in pools]
+        except (ApiException, urllib3.exceptions.HTTPError) as error:
+            reason = f"the API server does not answer ({type(error).__name__})"
+            return lambda host, under_way: reason
+        for node in known:
+            pool = pools[node.metadata.name]
+            counts[pool] += 1
+            if out_of_service(node):
+                out[pool].add(node.metadata.name)
+        return lambda host, under_way: why_not(
+            pools[host], counts[pools[host]], out[pools[host]] | _of(pools[host], under_way), host
+        )
+
+    def _of(pool: str, hosts: Collection[str]) -> set[str]:
+        return {host for host in hosts if pools[host] == pool}
+
+    def why_not(pool: str, count: int, out: Collection[str], host: str) -> str:
+        most = share_of(cluster.spec.pools[pool].max_unavailable, count)
+        if host in out or len(out) < most:
+            return ""
+        named = ", ".join(sorted(out)[:_SHOWN]) + (" …" if len(out) > _SHOWN else "")
+        return f"{len(out)} of {count} nodes of pool {pool} are out of service already ({named}), and max_unavailable is {most}"
+
+    return look

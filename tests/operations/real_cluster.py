@@ -1,0 +1,286 @@
+"""A cluster without machines: real etcd, API server, controller manager and scheduler on loopback, and kubelets that only say so.
+
+What stands for the kubelets marks bound pods Running and Ready, and ends pods that are deleted, as kubelets do. What stands
+for hosts answers as `menagerie-boot` does, and boots: a new boot ID, a new verdict of preflight.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from cluster import preflight
+from operations.reboot_needs import PROGRAM
+from remote.executor import UNREACHABLE, Done
+from tests.control_plane.real_api import TOKEN, RealApi, running
+from tools import build as programs
+from tools.golang import GoMissing
+
+CONTROLLERS = "disruption-controller,replicaset-controller,daemonset-controller,job-controller"
+_GOES_DOWN_S = 0.5
+
+
+def stamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass
+class Host:
+    """A machine. boot_s: how long it is away, after it has answered for a moment more as it was."""
+
+    name: str
+    boot_id: str = ""
+    booted_at: float = 0.0
+    reasons: list[str] = field(default_factory=list)
+    after_boot: list[str] = field(default_factory=list)
+    verdict: str = "True"
+    boot_s: float = 0.5
+    away_from: float = 0.0
+    away_until: float = 0.0
+    answers: bool = True
+    boots: int = 0
+
+
+@dataclass
+class World:
+    """The cluster and its hosts. An executor too: `start` does what a host would."""
+
+    server: RealApi
+    folder: Path
+    hosts: dict[str, Host] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
+    seen_out: list[frozenset[str]] = field(default_factory=list)
+    _over: threading.Event = field(default_factory=threading.Event)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def api(self) -> client.ApiClient:
+        configuration = client.Configuration(host=f"https://127.0.0.1:{self.server.port}")
+        # Which the server made itself, a moment ago.
+        configuration.ssl_ca_cert = str(self.folder / "certificates" / "apiserver.crt")
+        configuration.assert_hostname = False
+        configuration.api_key = {"authorization": f"Bearer {TOKEN}"}
+        return client.ApiClient(configuration)
+
+    @property
+    def core(self) -> client.CoreV1Api:
+        return client.CoreV1Api(self.api())
+
+    def add(self, name: str) -> Host:
+        """A host whose node is Ready and free."""
+        self.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
+        host = Host(name, str(uuid.uuid4()), time.time())
+        self.say(host)
+        self.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
+        with self.lock:
+            self.hosts[name] = host
+        return host
+
+    def say(self, host: Host, ready: bool = True) -> None:
+        """What a kubelet writes into its node's status, and preflight."""
+        names = ("architecture", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion")
+        names += ("machineID", "operatingSystem", "osImage", "systemUUID")
+        now = {"lastHeartbeatTime": stamp(time.time()), "lastTransitionTime": stamp(time.time())}
+        told = {"type": preflight.CONDITION, "status": host.verdict, "reason": "Test", "message": "of this test", **now}
+        conditions = [{"type": "Ready", "status": str(ready), "reason": "Test", "message": "", **now}, told]
+        room = {"cpu": "8", "memory": "8Gi", "pods": "110"}
+        status = {"nodeInfo": {**dict.fromkeys(names, "x"), "bootID": host.boot_id}, "conditions": conditions}
+        self.merge(f"/api/v1/nodes/{host.name}/status", {"status": {**status, "capacity": room, "allocatable": room}})
+
+    def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        status, answer = self.server.call(method, path, body, kind)
+        assert status < 300, (method, path, status, answer)
+        return answer
+
+    def merge(self, path: str, body: Any) -> None:
+        self.call("PATCH", path, body, "application/strategic-merge-patch+json")
+
+    def pod(self, name: str, node: str, **more: Any) -> None:
+        """A pod that is bound to a node. more: of its metadata (owner, annotations) or spec (volumes, grace)."""
+        metadata = {key: more.pop(key) for key in ("ownerReferences", "annotations", "labels") if key in more}
+        spec = {
+            "nodeName": node,
+            "containers": [{"name": "c", "image": "pause"}],
+            "terminationGracePeriodSeconds": 1,
+            **more,
+        }
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec}
+        self.call("POST", "/api/v1/namespaces/default/pods", body)
+
+    def replicas(self, name: str, count: int, **spec: Any) -> None:
+        """A ReplicaSet, whose pods the scheduler places."""
+        labels = {"app": name}
+        pod = {"containers": [{"name": "c", "image": "pause"}], "terminationGracePeriodSeconds": 1, **spec}
+        template = {"metadata": {"labels": labels}, "spec": pod}
+        body = {"replicas": count, "selector": {"matchLabels": labels}, "template": template}
+        made = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name}, "spec": body}
+        self.call("POST", "/apis/apps/v1/namespaces/default/replicasets", made)
+
+    def budget(self, name: str, app: str, least: int) -> None:
+        spec = {"minAvailable": least, "selector": {"matchLabels": {"app": app}}}
+        made = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": spec}
+        self.call("POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", made)
+        path = f"/apis/policy/v1/namespaces/default/poddisruptionbudgets/{name}"
+        self.until(lambda: self.call("GET", path).get("status", {}).get("observedGeneration") == 1)
+
+    def pods(self, node: str = "") -> list[str]:
+        """Names of pods, of all or of one node."""
+        items = self.core.list_namespaced_pod("default").items
+        return sorted(item.metadata.name for item in items if not node or item.spec.node_name == node)
+
+    def ready(self, app: str) -> int:
+        items = self.core.list_namespaced_pod("default", label_selector=f"app={app}").items
+        return sum(item.status.phase == "Running" and not item.metadata.deletion_timestamp for item in items)
+
+    def end(self, pod: str) -> None:
+        """Have a pod's containers end well, once they run."""
+        self.until(lambda: self.core.read_namespaced_pod(pod, "default").status.phase != "Pending")
+        self.merge(f"/api/v1/namespaces/default/pods/{pod}/status", {"status": {"phase": "Succeeded"}})
+
+    def until(self, what: Callable[[], bool], patience_s: float = 30) -> None:
+        deadline = time.monotonic() + patience_s
+        while not what():
+            assert time.monotonic() < deadline, "never came"
+            time.sleep(0.1)
+
+    def start(self, host: str, words: Sequence[str]) -> Any:
+        """An executor's: what the host answers."""
+        own = self.hosts[host]
+        if not own.answers or own.away_from < time.monotonic() < own.away_until:
+            return Ended(Done(UNREACHABLE, "ssh: connect to host: Connection refused"))
+        if words[0] == PROGRAM:
+            told = {
+                "boot_id": own.boot_id,
+                "booted_at": own.booted_at,
+                "reboot": own.reasons,
+                "notes": [],
+                "machine": {},
+            }
+            return Ended(Done(0, json.dumps(told)))
+        assert words[-2:] == ("systemctl", "reboot")
+        if time.monotonic() < own.away_from:
+            # It goes down already, which ends this order too.
+            return Ended(Done(0, ""))
+        own.boots += 1
+        own.away_from = time.monotonic() + _GOES_DOWN_S
+        own.away_until = own.away_from + own.boot_s
+        return Ended(Done(0, ""))
+
+    def live(self) -> None:
+        """Until the test is over: kubelets, and hosts that come back."""
+        core = self.core
+        while not self._over.wait(0.1):
+            try:
+                self._kubelets(core)
+            except (ApiException, AssertionError, urllib3.exceptions.HTTPError):
+                if not self._over.is_set():
+                    continue
+
+    def _kubelets(self, core: client.CoreV1Api) -> None:
+        with self.lock:
+            hosts = list(self.hosts.values())
+        for host in hosts:
+            if host.away_until and time.monotonic() >= host.away_until:
+                host.boot_id, host.booted_at, host.reasons = str(uuid.uuid4()), time.time() - 1, list(host.after_boot)
+                self.say(host)
+                host.away_until = 0.0
+        nodes = core.list_node().items
+        self.seen_out.append(frozenset(node.metadata.name for node in nodes if node.spec.unschedulable))
+        for pod in core.list_namespaced_pod("default").items:
+            name, host_of = pod.metadata.name, self.hosts.get(pod.spec.node_name or "")
+            if host_of is None or host_of.away_until or pod.status.phase in ("Succeeded", "Failed"):
+                continue
+            path = f"/api/v1/namespaces/default/pods/{name}"
+            if pod.metadata.deletion_timestamp and name not in self.held:
+                self.server.call("DELETE", path, {"gracePeriodSeconds": 0})
+            elif pod.status.phase == "Pending":
+                status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+                self.server.call(
+                    "PATCH", f"{path}/status", {"status": status}, "application/strategic-merge-patch+json"
+                )
+
+    def clear(self) -> None:
+        """No hosts, pods, sets or budgets any more."""
+        self.held.clear()
+        for path in (
+            "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+            "/apis/apps/v1/namespaces/default/replicasets",
+            "/apis/batch/v1/namespaces/default/jobs",
+        ):
+            self.server.call("DELETE", path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+
+        def gone() -> bool:
+            self.server.call("DELETE", "/api/v1/namespaces/default/pods", {"gracePeriodSeconds": 0})
+            return self.pods() == []
+
+        self.until(gone)
+        with self.lock:
+            self.hosts.clear()
+        self.server.call("DELETE", "/api/v1/nodes")
+        self.seen_out.clear()
+
+
+@dataclass(frozen=True)
+class Ended:
+    done: Done
+
+    def wait(self, timeout_s: float) -> Done:
+        return self.done
+
+    def stop(self) -> None: ...
+
+
+def program(name: str) -> Path:
+    """Its path in the cache; the test is skipped where it was not built yet."""
+    try:
+        built = {str(state["program"]): Path(str(state["path"])) for state in programs.states() if state["built"]}
+    except GoMissing:
+        built = {}
+    if name not in built:
+        pytest.skip(f"no {name} in the cache: make programs")
+    return built[name]
+
+
+@contextmanager
+def world(folder: Path) -> Iterator[World]:
+    """The cluster, without nodes."""
+    commands = {
+        "kube-controller-manager": [f"--controllers={CONTROLLERS}", "--concurrent-replicaset-syncs=1"],
+        "kube-scheduler": [],
+    }
+    paths = {name: program(name) for name in commands}
+    with running(program, folder) as server, ExitStack() as ends:
+        kubeconfig = folder / "kubeconfig"
+        cluster = {"server": f"https://127.0.0.1:{server.port}", "insecure-skip-tls-verify": True}
+        context = {"cluster": "c", "user": "u"}
+        kubeconfig.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "x",
+            "clusters": [{"name": "c", "cluster": cluster}], "users": [{"name": "u", "user": {"token": TOKEN}}],
+            "contexts": [{"name": "x", "context": context}],
+        }))  # fmt: skip
+        for name, words in commands.items():
+            log = ends.enter_context((folder / f"{name}.log").open("wb"))
+            command = [paths[name], "--kubeconfig", kubeconfig, "--leader-elect=false", "--secure-port=0", *words]
+            process = ends.enter_context(subprocess.Popen(command, stdout=log, stderr=log))
+            ends.callback(process.kill)
+        made = World(server, folder)
+        thread = threading.Thread(target=made.live, daemon=True)
+        thread.start()
+        try:
+            yield made
+        finally:
+            made._over.set()
+            thread.join(10)

@@ -1,0 +1,219 @@
+"""Nodes taken out of service on a real API server, with the real controllers of budgets and replicas."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from kubernetes.client.exceptions import ApiException
+
+from operations import drain
+from operations.drain import DrainTimedOutError, Mark, OutOfServiceError, Rules, cordon, mark_of, uncordon
+from tests.operations.real_cluster import World
+
+pytestmark = pytest.mark.xdist_group("real_cluster")
+MARK = Mark("reboot", "a test")
+SOON = Rules(timeout_s=4)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain, "AGAIN_S", 0.5)
+
+
+def owned(kind: str, name: str = "x") -> dict[str, Any]:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": "0", "controller": True}
+    return {"ownerReferences": [owner]}
+
+
+def schedulable(real: World, name: str) -> bool:
+    return not real.core.read_node(name).spec.unschedulable
+
+
+def test_pods_move_and_those_of_the_node_itself_stay(real: World) -> None:
+    real.add("a")
+    real.replicas("web", 3)
+    real.until(lambda: real.ready("web") == 3)
+    real.pod("agent", "a", **owned("DaemonSet"))
+    real.pod("static", "a", **owned("Node"), annotations={"kubernetes.io/config.mirror": "x"})
+    real.pod("ended", "a")
+    real.end("ended")
+    real.add("b")
+    api, told = real.api(), []
+    cordon(api, "a", MARK)
+    drain.drain(api, "a", Rules(timeout_s=30), told.append)
+    assert real.pods("a") == ["agent", "ended", "static"]
+    real.until(lambda: real.ready("web") == 3)
+    assert len(real.pods("b")) == 3
+    assert told[0].startswith("3 pods are left on a")
+
+
+def test_a_pod_of_the_same_name_elsewhere_is_not_evicted_in_its_place(real: World) -> None:
+    """As a StatefulSet makes one, between the look at the node and the eviction."""
+    real.add("a")
+    real.add("b")
+    real.pod("db-0", "a", **owned("StatefulSet"))
+    (seen,) = drain.pods_on(real.api(), "a")
+    real.core.delete_namespaced_pod("db-0", "default", grace_period_seconds=0)
+    real.until(lambda: real.pods() == [])
+    real.pod("db-0", "b", **owned("StatefulSet"))
+    assert drain._evict(real.api(), seen) == ""
+    assert real.core.read_namespaced_pod("db-0", "default").metadata.deletion_timestamp is None
+
+
+def test_a_budget_is_kept_to_while_pods_move(real: World) -> None:
+    real.add("a")
+    real.replicas("web", 3)
+    real.until(lambda: real.ready("web") == 3)
+    real.budget("all-but-one", "web", 2)
+    real.add("b")
+    api, least, told = real.api(), [], []
+
+    def pause(seconds: float) -> None:
+        least.append(real.ready("web"))
+        time.sleep(min(seconds, 0.2))
+
+    cordon(api, "a", MARK)
+    drain.drain(api, "a", Rules(timeout_s=60), told.append, pause)
+    assert real.pods("a") == []
+    assert min(least) >= 2
+    assert any("The disruption budget all-but-one needs 2 healthy pods and has 2 currently" in line for line in told)
+
+
+def test_who_blocks_is_named_when_the_time_is_up_and_the_pod_is_left(real: World) -> None:
+    real.add("a")
+    real.replicas("web", 1)
+    real.until(lambda: real.ready("web") == 1)
+    real.budget("always", "web", 1)
+    cordon(real.api(), "a", MARK)
+    (pod,) = real.pods("a")
+    with pytest.raises(
+        DrainTimedOutError, match=f"a was not empty after 1 s: default/{pod} can't be evicted: .*budget always "
+    ):
+        drain.drain(real.api(), "a", Rules(timeout_s=1))
+    assert real.pods("a") == [pod]
+
+
+def test_a_pod_with_two_budgets_can_never_be_evicted_and_is_named(real: World) -> None:
+    real.add("a")
+    real.replicas("web", 1)
+    real.until(lambda: real.ready("web") == 1)
+    real.budget("one", "web", 0)
+    real.budget("two", "web", 0)
+    cordon(real.api(), "a", MARK)
+    with pytest.raises(DrainTimedOutError, match="can't be evicted: .*more than one PodDisruptionBudget"):
+        drain.drain(real.api(), "a", Rules(timeout_s=1))
+
+
+def test_a_pod_that_does_not_end_is_named(real: World) -> None:
+    real.add("a")
+    real.held.add("stuck")
+    real.pod("stuck", "a", **owned("ReplicaSet"))
+    with pytest.raises(DrainTimedOutError, match="default/stuck is ending, and may take 1 s to; its kubelet"):
+        drain.drain(real.api(), "a", Rules(timeout_s=1))
+
+
+def test_pods_that_nothing_makes_anew_are_refused_before_any_is_evicted(real: World) -> None:
+    real.add("a")
+    real.pod("moves", "a", **owned("ReplicaSet"))
+    real.pod("bare", "a")
+    with pytest.raises(
+        OutOfServiceError, match="a has pods that would be lost: default/bare: nothing would make it anew"
+    ):
+        drain.drain(real.api(), "a", SOON)
+    assert real.pods("a") == ["bare", "moves"]
+    drain.drain(real.api(), "a", Rules(timeout_s=20, unmanaged=True))
+    assert real.pods("a") == []
+
+
+def test_files_on_the_node_end_with_their_pod_unless_the_rules_say_no(real: World) -> None:
+    real.add("a")
+    real.pod("scratch", "a", **owned("ReplicaSet"), volumes=[{"name": "s", "emptyDir": {}}])
+    with pytest.raises(OutOfServiceError, match=r"default/scratch: it keeps files on the node \(emptyDir\)"):
+        drain.drain(real.api(), "a", Rules(empty_dir=False))
+    drain.drain(real.api(), "a", Rules(timeout_s=20))
+    assert real.pods("a") == []
+
+
+def test_pods_of_jobs_may_finish_where_the_rules_say_so(real: World) -> None:
+    real.add("a")
+    real.pod("train", "a", **owned("Job"))
+    with pytest.raises(DrainTimedOutError, match="default/train is a Job's, and may finish"):
+        drain.drain(real.api(), "a", Rules(timeout_s=1, wait_for_jobs=True))
+    assert real.pods("a") == ["train"]
+    told: list[str] = []
+
+    def finish(_: float) -> None:
+        real.end("train")
+
+    drain.drain(real.api(), "a", Rules(timeout_s=20, wait_for_jobs=True), told.append, finish)
+    assert real.core.read_namespaced_pod("train", "default").metadata.deletion_timestamp is None
+    drain.drain(real.api(), "a", SOON)
+
+
+def test_a_mark_says_who_and_why_and_is_found_again(real: World) -> None:
+    real.add("a")
+    made = cordon(real.api(), "a", Mark("reboot", "new kernel"))
+    assert (made.cordoned, schedulable(real, "a")) == (True, False)
+    # A run that goes on finds what the first one wrote.
+    assert cordon(real.api(), "a", Mark("reboot", "again")) == made
+    with pytest.raises(OutOfServiceError, match="a is out of service by reboot since 20.*: new kernel"):
+        cordon(real.api(), "a", Mark("repair", "GPU 3"))
+    assert uncordon(real.api(), "a", "repair") is False
+    assert not schedulable(real, "a")
+    assert uncordon(real.api(), "a", "reboot") is True
+    assert (schedulable(real, "a"), mark_of(real.core.read_node("a"))) == (True, None)
+    assert uncordon(real.api(), "a", "reboot") is False
+
+
+def test_what_somebody_else_cordoned_stays_cordoned(real: World) -> None:
+    real.add("a")
+    real.merge("/api/v1/nodes/a", {"spec": {"unschedulable": True}})
+    assert cordon(real.api(), "a", MARK).cordoned is False
+    assert uncordon(real.api(), "a", "reboot") is True
+    assert (schedulable(real, "a"), mark_of(real.core.read_node("a"))) == (False, None)
+
+
+def test_a_node_that_somebody_uncordoned_meanwhile_is_cordoned_again(real: World) -> None:
+    real.add("a")
+    made = cordon(real.api(), "a", MARK)
+    real.merge("/api/v1/nodes/a", {"spec": {"unschedulable": None}})
+    assert cordon(real.api(), "a", MARK) == made
+    assert not schedulable(real, "a")
+
+
+def test_a_change_by_somebody_else_between_look_and_patch_is_not_lost(
+    real: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real.add("a")
+    read, raced = drain.client.CoreV1Api.read_node, []
+
+    def racing(self: Any, name: str, **more: Any) -> Any:
+        node = read(self, name, **more)
+        if not raced:
+            raced.append(name)
+            real.merge(
+                "/api/v1/nodes/a", {"metadata": {"annotations": {drain.MARK: json.dumps({"by": "repair", "why": "x"})}}}
+            )
+        return node
+
+    monkeypatch.setattr(drain.client.CoreV1Api, "read_node", racing)
+    with pytest.raises(OutOfServiceError, match="by repair"):
+        cordon(real.api(), "a", MARK)
+    assert schedulable(real, "a")
+
+
+def test_a_mark_that_cannot_be_read_is_nobody_s_own(real: World) -> None:
+    real.add("a")
+    real.merge("/api/v1/nodes/a", {"metadata": {"annotations": {drain.MARK: "yes"}}})
+    with pytest.raises(
+        OutOfServiceError, match="by somebody since an unknown time: the annotation .* can't be read: yes"
+    ):
+        cordon(real.api(), "a", MARK)
+
+
+def test_a_node_that_is_not_there_is_an_error(real: World) -> None:
+    with pytest.raises(ApiException, match="404"):
+        cordon(real.api(), "ghost", MARK)

@@ -1,0 +1,266 @@
+"""Hosts rebooted on a real API server: what stands for them and their kubelets is in real_cluster.py."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cluster import preflight
+from cluster.spec import Cluster
+from operations import drain
+from operations.drain import DrainTimedOutError, Mark, OutOfServiceError, Rules, cordon, mark_of
+from operations.reboot import Rebooter, RebootError, run
+from operations.reboot_needs import BY, Plan, all_nodes, ask, plan, pods_of
+from operations.rolling import Rolled
+from remote.executor import Done
+from tests.operations.real_cluster import Ended, World
+
+pytestmark = pytest.mark.xdist_group("real_cluster")
+NAMES = ("worker-1", "worker-2", "worker-3")
+WHY = "the kernel runs without iommu=pt"
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain, "AGAIN_S", 0.5)
+
+
+@pytest.fixture
+def fleet(real: World) -> World:
+    """The lab's three workers, which all need a reboot, and a pod on each."""
+    for name in NAMES:
+        real.add(name).reasons = [WHY]
+    real.replicas("web", 3)
+    real.until(lambda: real.ready("web") == 3)
+    return real
+
+
+def planned(cluster: Cluster, fleet: World, *hosts: str, rules: Rules | None = None) -> Plan:
+    return plan(cluster, fleet.api(), hosts or NAMES, fleet, rules or Rules())
+
+
+def rebooter(cluster: Cluster, fleet: World, back_s: float = 30, **rules: Any) -> Rebooter:
+    return Rebooter(cluster, fleet.api, fleet, Rules(timeout_s=30, **rules), back_s)
+
+
+def rolled(cluster: Cluster, fleet: World, at_once: int = 1, back_s: float = 30) -> Rolled:
+    does = rebooter(cluster, fleet, back_s)
+    return run(planned(cluster, fleet), does, at_once, lambda _: None, lambda _: None)
+
+
+def cordoned(fleet: World) -> set[str]:
+    return {node.metadata.name for node in all_nodes(fleet.api()) if node.spec.unschedulable}
+
+
+def test_all_are_rebooted_one_after_another_and_given_back(lab: Cluster, fleet: World) -> None:
+    before = {name: fleet.hosts[name].boot_id for name in NAMES}
+    found = planned(lab, fleet)
+    assert (found.hosts, pods_of(found.found)) == (NAMES, (3, 0))
+    fleet.seen_out.clear()
+    done = rolled(lab, fleet)
+    assert done.succeeded, done
+    assert {name: host.boots for name, host in fleet.hosts.items()} == dict.fromkeys(NAMES, 1)
+    assert all(fleet.hosts[name].boot_id != before[name] for name in NAMES)
+    assert max(map(len, fleet.seen_out)) == 1
+    assert {name for out in fleet.seen_out for name in out} == set(NAMES)
+    assert (cordoned(fleet), [mark_of(node) for node in all_nodes(fleet.api())]) == (set(), [None] * 3)
+    assert fleet.ready("web") == 3
+    assert planned(lab, fleet).hosts == ()
+
+
+def test_as_many_at_once_as_the_pool_can_spare(build: Callable[..., Cluster], fleet: World) -> None:
+    cluster = build({"pools": {"workers": {"max_unavailable": "2"}}})
+    fleet.seen_out.clear()
+    assert rolled(cluster, fleet, at_once=3).succeeded
+    assert max(map(len, fleet.seen_out)) == 2
+
+
+def test_a_host_that_needs_none_is_left_alone(lab: Cluster, fleet: World) -> None:
+    fleet.hosts["worker-2"].reasons = []
+    found = planned(lab, fleet)
+    assert found.hosts == ("worker-1", "worker-3")
+    assert [each.reasons for each in found.found] == [(WHY,), (), (WHY,)]
+
+
+@pytest.mark.parametrize("killed", ["after the cordon", "while it boots", "after the boot"])
+def test_a_killed_run_goes_on_where_it_was(lab: Cluster, fleet: World, killed: str) -> None:
+    host = fleet.hosts["worker-2"]
+    cordon(fleet.api(), "worker-2", Mark(BY, WHY))
+    if killed != "after the cordon":
+        for pod in fleet.pods("worker-2"):
+            fleet.core.delete_namespaced_pod(pod, "default", grace_period_seconds=0)
+        host.boot_s = 3.0 if killed == "while it boots" else 0.2
+        fleet.start("worker-2", ("systemd-run", "systemctl", "reboot"))
+    if killed == "after the boot":
+        fleet.until(lambda: host.reasons == [])
+    found = planned(lab, fleet)
+    assert found.hosts[0] == "worker-2"
+    assert found.failed == ()
+    rebooter(lab, fleet).reboot(found.found[1], lambda _: None)
+    assert (host.boots, cordoned(fleet), host.reasons) == (1, set(), [])
+
+
+def test_the_first_failure_stops_and_the_node_stays_out_with_its_mark(lab: Cluster, fleet: World) -> None:
+    fleet.hosts["worker-1"].after_boot = [WHY]
+    done = rolled(lab, fleet)
+    assert [outcome.state.value for outcome in done.outcomes] == ["failed", "not begun", "not begun"]
+    assert done.why_stopped == "worker-1 failed"
+    told = done.outcomes[0].text
+    assert f"worker-1 was booted anew and still needs a reboot: {WHY}. Its node stays cordoned" in told
+    assert "run the same command again" in told
+    assert cordoned(fleet) == {"worker-1"}
+    mark = mark_of(fleet.core.read_node("worker-1"))
+    assert mark
+    assert (mark.by, mark.why) == ("reboot", WHY)
+    # Somebody has mended its boot loader: the same command boots it once more.
+    fleet.hosts["worker-1"].after_boot = []
+    assert rolled(lab, fleet).succeeded
+    assert (fleet.hosts["worker-1"].boots, cordoned(fleet)) == (2, set())
+
+
+def test_a_host_that_needs_no_reboot_any_more_is_only_given_back(lab: Cluster, fleet: World) -> None:
+    cordon(fleet.api(), "worker-1", Mark(BY, WHY))
+    fleet.hosts["worker-1"].reasons = []
+    rebooter(lab, fleet).reboot(planned(lab, fleet).found[0], lambda _: None)
+    assert (fleet.hosts["worker-1"].boots, cordoned(fleet)) == (0, set())
+
+
+def test_a_node_whose_kubelet_is_silent_since_the_boot_is_not_taken_for_ready(lab: Cluster, fleet: World) -> None:
+    """It is Ready still, by what its kubelet said before."""
+    (found, *_) = planned(lab, fleet).found
+    say = fleet.say
+    fleet.say = lambda host, ready=True: None  # type: ignore[method-assign]
+    with pytest.raises(RebootError, match="worker-1 is up, and its kubelet has not said anything since"):
+        rebooter(lab, fleet, back_s=3).reboot(found, lambda _: None)
+    fleet.say = say  # type: ignore[method-assign]
+    fleet.say(fleet.hosts["worker-1"])
+    rebooter(lab, fleet).reboot(planned(lab, fleet).found[0], lambda _: None)
+    assert (fleet.hosts["worker-1"].boots, cordoned(fleet)) == (1, set())
+
+
+def test_a_host_that_does_not_come_back_is_told_with_what_is_missing(lab: Cluster, fleet: World) -> None:
+    fleet.hosts["worker-1"].boot_s = 600
+    (found, *_) = planned(lab, fleet).found
+    with pytest.raises(
+        RebootError, match="worker-1: gave up after 2 s: worker-1 does not answer: ssh: connect .*console"
+    ):
+        rebooter(lab, fleet, back_s=2).reboot(found, lambda _: None)
+    assert cordoned(fleet) == {"worker-1"}
+
+
+def test_a_host_is_not_given_back_before_preflight_has_found_it_well_since_its_boot(lab: Cluster, fleet: World) -> None:
+    host = fleet.hosts["worker-1"]
+    host.verdict = "False"
+    (found, *_) = planned(lab, fleet).found
+    with pytest.raises(RebootError, match="preflight of worker-1 says Test: of this test"):
+        rebooter(lab, fleet, back_s=3).reboot(found, lambda _: None)
+    # A good verdict that is older than the boot says nothing.
+    host.verdict = "True"
+    fleet.say(host)
+    host.booted_at += 3600
+    with pytest.raises(RebootError, match="preflight has not said anything of worker-1 since it booted"):
+        rebooter(lab, fleet, back_s=2).reboot(planned(lab, fleet).found[0], lambda _: None)
+    host.booted_at -= 3600
+    taint = {"key": preflight.KEY, "effect": "NoSchedule"}
+    fleet.merge("/api/v1/nodes/worker-1", {"spec": {"taints": [taint]}})
+    with pytest.raises(RebootError, match="the API servers have not lifted its taint yet"):
+        rebooter(lab, fleet, back_s=2).reboot(planned(lab, fleet).found[0], lambda _: None)
+    fleet.merge("/api/v1/nodes/worker-1", {"spec": {"taints": None}})
+    rebooter(lab, fleet).reboot(planned(lab, fleet).found[0], lambda _: None)
+    assert (host.boots, cordoned(fleet)) == (1, set())
+
+
+def test_pools_without_preflight_are_back_when_they_are_ready(build: Callable[..., Cluster], fleet: World) -> None:
+    fleet.hosts["worker-1"].verdict = "False"
+    cluster = build({"pools": {"workers": {"preflight": False}}})
+    rebooter(cluster, fleet).reboot(planned(cluster, fleet).found[0], lambda _: None)
+    assert cordoned(fleet) == set()
+
+
+def test_a_node_that_can_not_be_emptied_is_given_back_and_not_rebooted(lab: Cluster, fleet: World) -> None:
+    fleet.budget("always", "web", 3)
+    full = next(each for each in planned(lab, fleet).found if each.pods)
+    with pytest.raises(DrainTimedOutError, match=f"{full.host} was not empty after 1 s: .*budget always"):
+        Rebooter(lab, fleet.api, fleet, Rules(timeout_s=1), 30).reboot(full, lambda _: None)
+    assert (cordoned(fleet), fleet.hosts[full.host].boots) == (set(), 0)
+
+
+def test_pods_that_would_be_lost_are_named_before_anything_is_touched(lab: Cluster, fleet: World) -> None:
+    fleet.pod("bare", "worker-2")
+    with pytest.raises(
+        OutOfServiceError, match=r"default/bare: nothing would make it anew elsewhere \(on worker-2\)\n.*--evict"
+    ):
+        planned(lab, fleet)
+    assert cordoned(fleet) == set()
+    assert planned(lab, fleet, rules=Rules(unmanaged=True)).hosts == NAMES
+    fleet.hosts["worker-2"].reasons = []
+    assert planned(lab, fleet).hosts == ("worker-1", "worker-3")
+
+
+def test_hosts_that_can_not_be_rebooted_are_told_and_left_out(lab: Cluster, fleet: World) -> None:
+    fleet.hosts["worker-1"].answers = False
+    cordon(fleet.api(), "worker-2", Mark("repair", "GPU 3"))
+    assert fleet.hosts["worker-2"].reasons
+    fleet.core.delete_node("worker-3")
+    found = planned(lab, fleet)
+    assert found.hosts == ()
+    silent, repaired, unknown = found.failed
+    assert (silent.unreachable, silent.failed) == (True, "ssh: connect to host: Connection refused")
+    assert repaired.failed == "it is out of service by repair: GPU 3"
+    assert unknown.failed.startswith("it is no node yet")
+
+
+def test_somebody_who_uncordons_a_node_while_it_is_drained_is_heeded(lab: Cluster, real: World) -> None:
+    real.add("worker-1").reasons = [WHY]
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "0", "controller": True}
+    real.pod("own", "worker-1", ownerReferences=[owner])
+
+    def told(text: str) -> None:
+        if "pods are left" in text:
+            real.merge("/api/v1/nodes/worker-1", {"spec": {"unschedulable": None}})
+
+    (found,) = planned(lab, real, "worker-1").found
+    with pytest.raises(RebootError, match="somebody uncordoned worker-1 while it was drained; it was not rebooted"):
+        rebooter(lab, real).reboot(found, told)
+    assert (real.hosts["worker-1"].boots, mark_of(real.core.read_node("worker-1"))) == (0, None)
+
+
+class Saying:
+    """An executor whose hosts say one thing."""
+
+    def __init__(self, code: int, text: str) -> None:
+        self.done = Done(code, text)
+
+    def start(self, host: str, words: object) -> Ended:
+        return Ended(self.done)
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "told"),
+    [
+        (0, "Warning: a banner\n" + json.dumps({"boot_id": "1"}), {"boot_id": "1"}),
+        (127, "sh: 1: menagerie-boot: not found", ("/usr/local/sbin/menagerie-boot isn't there; run: menagerie configure CLUSTER --tags boot", False)),
+        (255, "Connection timed out", ("Connection timed out", True)),
+        (124, "no end after 60 s", ("no end after 60 s", True)),
+        (1, "Traceback\nValueError: x", ("ValueError: x", False)),
+    ],
+)  # fmt: skip
+def test_what_a_host_answers(code: int, text: str, told: object) -> None:
+    assert ask(Saying(code, text), "a") == told
+
+
+def test_the_order_to_boot_that_is_not_taken_leaves_the_node_out(
+    lab: Cluster, fleet: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = fleet.start
+
+    def refuses(host: str, words: Any) -> Any:
+        return Ended(Done(1, "Failed to start transient timer unit")) if words[-1] == "reboot" else start(host, words)
+
+    monkeypatch.setattr(fleet, "start", refuses)
+    with pytest.raises(RebootError, match="worker-1 takes no order to boot: Failed to start transient timer unit"):
+        rebooter(lab, fleet).reboot(planned(lab, fleet).found[0], lambda _: None)
+    assert cordoned(fleet) == {"worker-1"}

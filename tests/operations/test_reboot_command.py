@@ -1,0 +1,235 @@
+"""`menagerie reboot` from its command line to a real API server; hosts are those of real_cluster.py."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from cli.running import run
+from cluster.spec import Cluster
+from operations import drain
+from operations.drain import Mark, cordon, mark_of
+from operations.reboot_needs import all_nodes
+from tests.operations.conftest import outputs
+from tests.operations.real_cluster import World
+
+pytestmark = pytest.mark.xdist_group("real_cluster")
+NAMES = ("worker-1", "worker-2", "worker-3")
+WHY = "packages were installed that ask for it: linux-image-6.1.0-40-amd64"
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Access:
+    """An operator's, to the cluster of this test."""
+
+    def __init__(self, fleet: World) -> None:
+        self.outputs, self.api = outputs(), fleet.api
+
+    @contextmanager
+    def ssh_key_file(self) -> Iterator[None]:
+        yield None
+
+
+@pytest.fixture
+def fleet(real: World) -> World:
+    for name in NAMES:
+        real.add(name)
+    return real
+
+
+@pytest.fixture
+def menagerie(
+    fleet: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Ran]:
+    @contextmanager
+    def ssh(cluster: Cluster, known_hosts: str, key: Path | None) -> Iterator[World]:
+        yield fleet
+
+    monkeypatch.setattr(drain, "AGAIN_S", 0.5)
+    monkeypatch.setattr("operations.reboot.STATE", tmp_path)
+    monkeypatch.setattr("operations.ssh.Ssh", ssh)
+    monkeypatch.setattr("operations.stack.access_to", lambda *_: Access(fleet))
+    monkeypatch.setattr("operations.configure.has_stack", lambda _: True)
+    monkeypatch.setattr("operations.lab.os.geteuid", lambda: 0)
+
+    def call(*words: str, typed: str | None = None) -> Ran:
+        monkeypatch.setattr("sys.stdin", io.StringIO() if typed is None else Terminal(typed))
+        code = run(["reboot", "lab", *words])
+        told = capsys.readouterr()
+        return Ran(code, told.out, told.err)
+
+    return call
+
+
+def boots(fleet: World) -> list[int]:
+    return [fleet.hosts[name].boots for name in NAMES]
+
+
+def test_where_nothing_needs_it_nothing_is_done_and_nobody_asked(menagerie: Callable[..., Ran], fleet: World) -> None:
+    ran = menagerie()
+    assert (ran.code, ran.out) == (0, "lab: no reboot needed, 3 hosts asked\n")
+    assert boots(fleet) == [0, 0, 0]
+
+
+def test_a_dry_run_names_hosts_and_reasons_and_touches_none(menagerie: Callable[..., Ran], fleet: World) -> None:
+    fleet.hosts["worker-2"].reasons = [WHY]
+    ran = menagerie("--check")
+    assert (ran.code, ran.out) == (0, "lab: 1 of 3 hosts need a reboot; none was touched\n")
+    assert f"worker-2 (workers): {WHY}" in ran.err
+    told = json.loads(menagerie("--check", "--json").out)
+    assert [(each["host"], each["needs"], each["reasons"]) for each in told["hosts"]] == [
+        ("worker-1", False, []), ("worker-2", True, [WHY]), ("worker-3", False, []),
+    ]  # fmt: skip
+    assert (boots(fleet), any(node.spec.unschedulable for node in all_nodes(fleet.api()))) == ([0, 0, 0], False)
+
+
+def test_it_asks_before_it_begins_and_says_what_ends(menagerie: Callable[..., Ran], fleet: World) -> None:
+    fleet.hosts["worker-2"].reasons = [WHY]
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "0", "controller": True}
+    fleet.pod("own", "worker-2", ownerReferences=[owner], volumes=[{"name": "s", "emptyDir": {}}])
+    ran = menagerie()
+    assert (ran.code, "./menagerie reboot lab --yes" in ran.err) == (2, True)
+    ran = menagerie(typed="n\n")
+    assert ran.code == 1
+    assert "Reboot 1 hosts? 1 pods are evicted, 1 of them with files on their node, which end. [y/N]" in ran.err
+    assert boots(fleet) == [0, 0, 0]
+    ran = menagerie(typed="y\n")
+    assert (ran.code, ran.out, boots(fleet)) == (0, "lab: 1 of 3 hosts rebooted\n", [0, 1, 0]), ran.err
+    assert "✓ worker-2" in ran.err
+
+
+def test_a_limit_is_heeded_and_json_is_one_document(menagerie: Callable[..., Ran], fleet: World) -> None:
+    for host in fleet.hosts.values():
+        host.reasons = [WHY]
+    ran = menagerie("--limit", "rack_onprem_r2", "--json")
+    told = json.loads(ran.out)
+    assert (ran.code, boots(fleet)) == (0, [0, 0, 1])
+    ((host, state),) = [(each["host"], each["state"]) for each in told["hosts"]]
+    assert (host, state, told["why_stopped"]) == ("worker-3", "done", "")
+    assert menagerie("--limit", "worker-9").code == 2
+
+
+def test_a_failure_is_told_with_its_way_on_and_what_was_not_begun(menagerie: Callable[..., Ran], fleet: World) -> None:
+    for host in fleet.hosts.values():
+        host.reasons = [WHY]
+    fleet.hosts["worker-1"].boot_s = 600
+    ran = menagerie("--yes", "--json", "--back-timeout", "2s")
+    told = json.loads(ran.out)
+    assert (ran.code, told["error"]["code"], told["why_stopped"]) == (1, "workers-failed", "worker-1 failed")
+    assert "0 of 3 hosts rebooted" in ran.err
+    assert "worker-1 failed; not begun: worker-2, worker-3" in ran.err
+    assert [each["state"] for each in told["hosts"]] == ["failed", "not begun", "not begun"]
+
+
+def test_hosts_that_do_not_answer_are_left_out_and_told_by_the_exit_code(
+    menagerie: Callable[..., Ran], fleet: World
+) -> None:
+    fleet.hosts["worker-1"].answers = False
+    fleet.hosts["worker-3"].reasons = [WHY]
+    ran = menagerie("--yes")
+    assert (ran.code, boots(fleet)) == (4, [0, 0, 1])
+    assert "1 of 1 hosts rebooted\n  worker-1: ssh: connect to host" in ran.err
+
+
+def test_pods_that_would_be_lost_end_it_before_it_begins(menagerie: Callable[..., Ran], fleet: World) -> None:
+    fleet.hosts["worker-3"].reasons = [WHY]
+    fleet.pod("bare", "worker-3")
+    ran = menagerie("--yes")
+    assert (ran.code, boots(fleet)) == (2, [0, 0, 0])
+    assert "default/bare: nothing would make it anew elsewhere (on worker-3)" in ran.err
+    assert menagerie("--yes", "--evict-unmanaged").code == 0
+    assert boots(fleet) == [0, 0, 1]
+
+
+def test_another_run_over_the_same_hosts_is_refused(
+    menagerie: Callable[..., Ran], fleet: World, tmp_path: Path
+) -> None:
+    (tmp_path / "lab").mkdir()
+    holder = (
+        "import sys, time; from pathlib import Path; from stacks.turns import turn\n"
+        f"with turn(Path({str(tmp_path / 'lab' / 'workers-turn')!r})): print('has it', flush=True); time.sleep(60)"
+    )
+    with subprocess.Popen([sys.executable, "-c", holder], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout
+            assert process.stdout.readline() == "has it\n"
+            ran = menagerie("--yes")
+            assert ran.code == 3
+            assert "the workers of lab are being configured or rebooted by another run" in ran.err
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("words", [("--drain-timeout", "5"), ("--back-timeout", "soon"), ("--at-once", "0")])
+def test_options_that_are_none_are_refused(menagerie: Callable[..., Ran], words: tuple[str, str]) -> None:
+    ran = menagerie(*words)
+    assert ran.code == 2
+    assert words[0] in ran.err
+
+
+def test_an_interrupted_run_leaves_its_mark_and_the_next_one_ends_it(
+    menagerie: Callable[..., Ran], fleet: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from operations import rolling
+
+    host = fleet.hosts["worker-1"]
+    host.reasons, host.boot_s = [WHY], 3.0
+    collect = rolling.Roll._collect
+    asked: list[Any] = []
+
+    def interrupted(self: rolling.Roll) -> str:
+        if not asked:
+            fleet.until(lambda: host.boots == 1)
+            asked.append(time.monotonic())
+            raise KeyboardInterrupt
+        return collect(self)
+
+    monkeypatch.setattr(rolling.Roll, "_collect", interrupted)
+    # The API server is a child of this process too.
+    monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
+    ran = menagerie("--yes")
+    assert (ran.code, "run the same command again and it goes on" in ran.err) == (130, True)
+    node = fleet.core.read_node("worker-1")
+    assert (node.spec.unschedulable, mark_of(node) is not None) == (True, True)
+    ran = menagerie("--yes")
+    assert (ran.code, host.boots) == (0, 1), ran.err
+    assert "begun 20" in ran.err
+    assert mark_of(fleet.core.read_node("worker-1")) is None
+
+
+def test_a_node_that_was_cordoned_by_hand_is_rebooted_and_stays_cordoned(
+    menagerie: Callable[..., Ran], fleet: World
+) -> None:
+    fleet.hosts["worker-1"].reasons = [WHY]
+    fleet.merge("/api/v1/nodes/worker-1", {"spec": {"unschedulable": True}})
+    assert menagerie("--yes").code == 0
+    node = fleet.core.read_node("worker-1")
+    assert (boots(fleet), node.spec.unschedulable, mark_of(node)) == ([1, 0, 0], True, None)
+
+
+def test_what_another_verb_took_out_is_left_to_it(menagerie: Callable[..., Ran], fleet: World) -> None:
+    cordon(fleet.api(), "worker-1", Mark("repair", "GPU 3 has fallen off the bus"))
+    assert menagerie("--yes").code == 0
+    fleet.hosts["worker-1"].reasons = [WHY]
+    ran = menagerie("--yes")
+    assert (ran.code, boots(fleet)) == (1, [0, 0, 0])
+    assert "it is out of service by repair: GPU 3 has fallen off the bus" in ran.err
