@@ -1,0 +1,32 @@
+"""`menagerie reboot`: drained, booted, given back."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.hosts import run as on_host
+from tests.lab.support import Run, menagerie
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
+
+HOST = "worker-2"
+
+
+def _boot() -> str:
+    return on_host(HOST, ["cat", "/proc/sys/kernel/random/boot_id"]).stdout
+
+
+def test_a_host_whose_packages_ask_for_it_is_rebooted_and_takes_work_again(lab: Run) -> None:
+    """By the file that Debian's kernel packages leave; /run is in memory, so a boot clears it."""
+    on_host(HOST, ["sh", "-c", "touch /run/reboot-required; echo linux-image-test >/run/reboot-required.pkgs"])
+    before = _boot()
+    looked = menagerie("reboot", "lab", "--check", "--json")
+    assert looked.code == 0, looked.err
+    assert _boot() == before
+    done = menagerie("reboot", "lab", "--json")
+    assert done.code == 0, done.err
+    assert _boot() != before
+    again = menagerie("reboot", "lab")
+    assert (again.code, again.out.strip()) == (0, "lab: no reboot needed, 3 hosts asked"), again.err
+    status = menagerie("status", "lab", "--json")
+    assert status.code == 0, status.out

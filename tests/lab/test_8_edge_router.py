@@ -1,0 +1,169 @@
+"""Role vpn_gateway on a host that boots systemd, with the packages' own units and a gateway that answers.
+
+IKE and its keys are real, and made in user space; packets of tunnels are in tests/vpn. The kernel has no XFRM interfaces,
+so something else stands there under the tunnel's name.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cluster.load import find_cluster, load_cluster
+from cluster.sites import Vpn
+from inventories import gateways
+from inventories.build import Inventory
+from inventories.report import RunReport
+from inventories.run import run
+from lab import datacentre, hosts, plan
+from network import swanctl
+from network.gateway import EdgeRouter, Joined, routers
+from operations.waiting import wait_until
+from tests.lab.support import ROOT, Run
+from tests.vpn.world import KEY, USER_SPACE, answering
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
+
+NAME, ADDRESS = "edge-1", "10.78.2.50"
+END, END_ADDRESS = "gateway-1", "10.78.1.50"
+UNITS = ("menagerie-vpn-links.service", "menagerie-vpn-rules.service", "strongswan.service", "frr.service")
+VPN = {
+    "asn": 65010,
+    "inside": "169.254.10.0/29",
+    "networks": ["10.9.0.0/24"],
+    "routers": {NAME: {"address": ADDRESS, "host": ADDRESS, "psk": {"secret": "vpn-edge-1"}}},
+}
+
+
+@pytest.fixture(scope="module")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the operator, and of the hosts."""
+    path = tmp_path_factory.mktemp("ssh") / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path], check=True)
+    return path
+
+
+@pytest.fixture(scope="module")
+def router() -> EdgeRouter:
+    cluster = load_cluster(find_cluster("lab", ROOT))
+    site = cluster.spec.sites["onprem"].model_copy(update={"vpn": Vpn.model_validate(VPN, strict=False)})
+    spec = cluster.spec.model_copy(update={"sites": {"onprem": site}})
+    (found,) = routers([Joined(cluster.model_copy(update={"spec": spec}), {f"onprem/{NAME}": (END_ADDRESS,)})])
+    return found
+
+
+@pytest.fixture(scope="module")
+def inventory(router: EdgeRouter, key: Path) -> Inventory:
+    own = {"vpn_gateway_packages": [], "vpn_gateway_unsettable": "report"}
+    keys = {f"{router.machine}/{line.name}": KEY for line in router.lines}
+    made = gateways.build("lab", [router], keys, {"lab": own})
+    public = key.with_suffix(".pub").read_text()
+    return replace(made, known_hosts=f"{ADDRESS} {public}", unknown_hosts=())
+
+
+@contextmanager
+def host(name: str, rack: str, address: str, key: Path) -> Iterator[None]:
+    """A machine at the site that is no worker."""
+    public = key.with_suffix(".pub").read_text().strip()
+    spec = hosts.HostSpec(name, "onprem", plan.rack(rack), address, authorized_keys=(public,), host_key=key.read_text())
+    hosts.create(spec, datacentre.spec())
+    try:
+        yield
+    finally:
+        hosts.delete(name)
+
+
+def on(name: str, script: str) -> str:
+    done = hosts.run(name, ["sh", "-c", script])
+    assert done.returncode == 0, f"{name}: {script}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def put(name: str, path: str, text: str) -> None:
+    subprocess.run(
+        hosts.inside(name, ["sh", "-c", f"cat >{path}; chmod 0600 {path}"]), input=text, text=True, check=True
+    )
+
+
+@pytest.fixture(scope="module")
+def edge(lab: Run, router: EdgeRouter, key: Path) -> Iterator[str]:
+    (line,) = router.lines
+    with host(NAME, "r2", ADDRESS, key), host(END, "r1", END_ADDRESS, key):
+        for name in (NAME, END):
+            put(name, "/etc/strongswan.d/zz-user-space.conf", USER_SPACE)
+        on(NAME, f"ip link add {line.interface} type veth peer name nowhere && ip link set nowhere up")
+        put(END, "/etc/strongswan.d/menagerie.conf", swanctl.daemon())
+        put(END, "/etc/swanctl/conf.d/menagerie.conf", answering(line))
+        given = swanctl.secrets([line], {line.name: KEY}).replace(END_ADDRESS, ADDRESS)
+        put(END, "/etc/swanctl/conf.d/menagerie-keys.conf", given)
+        on(END, "systemctl start strongswan")
+        yield NAME
+
+
+def tunnel_missing() -> str:
+    """Why the tunnel is not up; BGP has nobody to speak to."""
+    told = hosts.run(NAME, ["menagerie-vpn", "status", "--json"])
+    (tunnel,) = json.loads(told.stdout or "[{}]")
+    ups = on(NAME, f"ip -o link show {tunnel['interface']}") if tunnel else ""
+    return "" if tunnel and tunnel["ike"] == "ESTABLISHED" and ",UP" in ups else f"{tunnel} {ups} {told.stderr}"
+
+
+def configured(inventory: Inventory, key: Path, *, check: bool = False) -> RunReport:
+    report = run(inventory, check=check, diff=check, private_key=key, playbook=gateways.PLAYBOOK)
+    assert report.succeeded, report.failures
+    return report
+
+
+def test_a_host_becomes_a_router_once_and_its_tunnel_comes_up(edge: str, inventory: Inventory, key: Path) -> None:
+    assert configured(inventory, key).changed > 0
+    wait_until(tunnel_missing, 30, print)
+    assert configured(inventory, key).changed == 0
+    assert on(edge, f"systemctl is-active {' '.join(UNITS)}").split() == ["active"] * len(UNITS)
+
+
+def test_a_drift_is_told_and_left_and_then_mended_without_a_restart(edge: str, inventory: Inventory, key: Path) -> None:
+    since = on(edge, f"systemctl show --value -p ActiveEnterTimestampMonotonic {' '.join(UNITS)}")
+    on(edge, "sed -i 's/dpd_delay = 10s/dpd_delay = 99s/' /etc/swanctl/conf.d/menagerie.conf")
+    on(edge, "nft flush chain inet menagerie_vpn forward")
+    on(
+        edge,
+        "vtysh -c 'configure terminal' -c 'router bgp 65010' -c 'no timers bgp' -c 'neighbor 10.1.1.1 remote-as 65099'",
+    )
+    seen = "cat /etc/swanctl/conf.d/menagerie.conf; nft list table inet menagerie_vpn; vtysh -c 'show running-config'"
+    drifted = on(edge, seen)
+    looked = configured(inventory, key, check=True)
+    told = " ".join(looked.diffs.values())
+    assert looked.changed == 2
+    assert "dpd_delay = 99s" in told
+    assert on(edge, seen) == drifted
+    assert configured(inventory, key).changed == 2
+    assert "10.1.1.1" not in on(edge, seen)
+    assert "99s" not in on(edge, seen)
+    assert configured(inventory, key, check=True).changed == 0
+    assert on(edge, f"systemctl show --value -p ActiveEnterTimestampMonotonic {' '.join(UNITS)}") == since
+
+
+def test_after_a_reboot_rules_and_interfaces_are_there_before_any_tunnel_and_nothing_is_left_to_do(
+    edge: str, inventory: Inventory, key: Path
+) -> None:
+    before = on(edge, "cat /proc/sys/kernel/random/boot_id")
+    hosts.run(edge, ["systemctl", "reboot"])
+
+    def missing() -> str:
+        if hosts.leader(edge) is None:
+            return "off"
+        now = hosts.run(edge, ["cat", "/proc/sys/kernel/random/boot_id"]).stdout
+        active = hosts.run(edge, ["systemctl", "is-active", *UNITS]).stdout.split()
+        return "" if now and now != before and active == ["active"] * len(UNITS) else f"{active}"
+
+    wait_until(missing, 90, print)
+    wait_until(tunnel_missing, 60, print)
+    began = [int(on(edge, f"systemctl show --value -p ActiveEnterTimestampMonotonic {unit}")) for unit in UNITS[:3]]
+    assert began[2] == max(began)
+    assert configured(inventory, key).changed == 0
