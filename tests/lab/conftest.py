@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -33,3 +35,11 @@ def lab(interrupted: Run) -> Iterator[Run]:
     killed_up("lab", 20)
     yield menagerie("up", "lab", "--json")
     menagerie("destroy", "lab", "--yes")
+
+
+@pytest.fixture(scope="session")
+def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the operator, and of the hosts."""
+    path = tmp_path_factory.mktemp("ssh") / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path], check=True)
+    return path

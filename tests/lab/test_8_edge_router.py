@@ -7,9 +7,7 @@ so something else stands there under the tunnel's name.
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,10 +19,11 @@ from inventories import gateways
 from inventories.build import Inventory
 from inventories.report import RunReport
 from inventories.run import run
-from lab import datacentre, hosts, plan
+from lab import hosts
 from network import swanctl
 from network.gateway import EdgeRouter, Joined, routers
 from operations.waiting import wait_until
+from tests.lab.spare import host, on, put
 from tests.lab.support import ROOT, Run
 from tests.vpn.world import KEY, USER_SPACE, answering
 
@@ -39,14 +38,6 @@ VPN = {
     "networks": ["10.9.0.0/24"],
     "routers": {NAME: {"address": ADDRESS, "host": ADDRESS, "psk": {"secret": "vpn-edge-1"}}},
 }
-
-
-@pytest.fixture(scope="module")
-def key(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the operator, and of the hosts."""
-    path = tmp_path_factory.mktemp("ssh") / "key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", path], check=True)
-    return path
 
 
 @pytest.fixture(scope="module")
@@ -65,30 +56,6 @@ def inventory(router: EdgeRouter, key: Path) -> Inventory:
     made = gateways.build("lab", [router], keys, {"lab": own})
     public = key.with_suffix(".pub").read_text()
     return replace(made, known_hosts=f"{ADDRESS} {public}", unknown_hosts=())
-
-
-@contextmanager
-def host(name: str, rack: str, address: str, key: Path) -> Iterator[None]:
-    """A machine at the site that is no worker."""
-    public = key.with_suffix(".pub").read_text().strip()
-    spec = hosts.HostSpec(name, "onprem", plan.rack(rack), address, authorized_keys=(public,), host_key=key.read_text())
-    hosts.create(spec, datacentre.spec())
-    try:
-        yield
-    finally:
-        hosts.delete(name)
-
-
-def on(name: str, script: str) -> str:
-    done = hosts.run(name, ["sh", "-c", script])
-    assert done.returncode == 0, f"{name}: {script}: {done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def put(name: str, path: str, text: str) -> None:
-    subprocess.run(
-        hosts.inside(name, ["sh", "-c", f"cat >{path}; chmod 0600 {path}"]), input=text, text=True, check=True
-    )
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,9 @@ from menagerie_roce.settings import number
 from menagerie_roce.wanted import smaller_mtu, wanted
 
 from cluster.roce import MTUS, Device, Fabric, mtu_over
-from tests.roles import roce_hosts as cards
-from tests.roles.roce_hosts import CARDS, CX5, INTERFACE, PCI, Card, Host, build, told
+from tests.roles import roce_cards as cards
+from tests.roles.roce_cards import CARDS, CX5, Card
+from tests.roles.roce_hosts import INTERFACE, PCI, Host, build, told
 
 Made = Callable[..., Host]
 

@@ -13,8 +13,9 @@ from menagerie_roce import __main__ as program
 from menagerie_roce.edge import Refused
 from menagerie_roce.facts import facts
 
-from tests.roles import roce_hosts as cards
-from tests.roles.roce_hosts import CX5, INTERFACE, Host, build, told
+from tests.roles import roce_cards as cards
+from tests.roles.roce_cards import CX5
+from tests.roles.roce_hosts import INTERFACE, Host, build, told
 
 Made = Callable[..., Host]
 
