@@ -15,14 +15,16 @@ FIRST = ipaddress.ip_address("10.64.0.11")
 
 
 def fleet(workers: int) -> Cluster:
-    """The lab's spec over so many workers of one pool. It is not checked: its racks have no ranges."""
+    """The lab's spec over so many workers of one pool, without storage and declared links. It is not checked: its racks have
+    no ranges."""
     lab = load_cluster(find_cluster("lab", ROOT))
-    model = lab.hosts["workers"][0]
+    sites = {name: site.model_copy(update={"ceph": None, "links": {}}) for name, site in lab.spec.sites.items()}
+    model = lab.hosts["workers"][0].model_copy(update={"links": {}})
     hosts = tuple(
         model.model_copy(update={"name": f"gpu-{n:05}", "address": FIRST + n, "rack": f"r{n // RACK}"})
         for n in range(workers)
     )
-    return Cluster.model_construct(spec=lab.spec, hosts={"workers": hosts})
+    return Cluster.model_construct(spec=lab.spec.model_copy(update={"sites": sites}), hosts={"workers": hosts})
 
 
 def outputs() -> ClusterOutputs:
