@@ -140,6 +140,8 @@ _FEATURES = {
     "vxlan": "the kernel cannot make VXLAN interfaces, which flannel needs; use one with CONFIG_VXLAN",
     "nftables": "the kernel has no nftables with NAT and ingress hooks; use one with CONFIG_NF_TABLES, _INET, "
     "_NETDEV, CONFIG_NFT_NAT and CONFIG_NFT_MASQ",
+    "loop": "the machine has no loop devices, which are the disks of storage hosts; use a kernel with CONFIG_BLK_DEV_LOOP, and "
+    "not a container without /dev/loop-control",
 }
 _NFT_PROBE = """
 table inet probe {
@@ -163,6 +165,7 @@ def _missing_features() -> tuple[str, ...]:
         "bridge": tried("ip", "link", "add", "probe0", "type", "bridge"),
         "vxlan": tried("ip", "link", "add", "probe0", "type", "vxlan", "id", "1", "dstport", "8472"),
         "nftables": tried("nft", _NFT_PROBE),
+        "loop": lambda: Path("/dev/loop-control").exists() or shell.succeeds("modprobe", "loop"),
     }
     return tuple(name for name, works in probes.items() if not _quietly(works))
 
