@@ -37,9 +37,10 @@ from remote.executor import UNREACHABLE, Executor
 
 BACK_S = 1800.0
 """For a host to be back: large machines check their memory and their cards for many minutes."""
-# A timer, so that the answer comes before ssh ends.
-_TIMER = ("systemd-run", "--quiet", "--collect", "--on-active=1s", "--timer-property=AccuracySec=100ms")
-_REBOOT = (*_TIMER, "systemctl", "reboot")
+# A timer, so that the answer comes before ssh ends. An earlier run's order may have been carried out while the node was
+# drained: then this one is for a boot that is over.
+_TIMER = "systemd-run --quiet --collect --on-active=1s --timer-property=AccuracySec=100ms"
+_REBOOT = f'test "$(cat /proc/sys/kernel/random/boot_id)" != "$0" || exec {_TIMER} systemctl reboot'
 
 
 class RebootError(Exception):
@@ -115,7 +116,7 @@ class Rebooter:
             leaves = now.boot_id
             self._empty(api, host, report, pause)
             report("boots")
-            done = self.executor.start(host, _REBOOT).wait(ASK_S)
+            done = self.executor.start(host, order(leaves)).wait(ASK_S)
             # Unreachable: it may be on its way down already, by a run that was killed.
             if done.code not in (0, UNREACHABLE):
                 raise RebootError(
@@ -170,6 +171,11 @@ class Rebooter:
             raise RebootError(
                 f"{host}: {error}. Its node stays cordoned: look at the machine's console, by its BMC{_again(host)}"
             ) from None
+
+
+def order(boot_id: str) -> tuple[str, ...]:
+    """The command that reboots a host, if it still runs by this boot."""
+    return ("sh", "-c", _REBOOT, boot_id)
 
 
 def _again(host: str) -> str:

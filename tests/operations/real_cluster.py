@@ -24,6 +24,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from cluster import preflight
+from operations.reboot import order
 from operations.reboot_needs import PROGRAM
 from remote.executor import UNREACHABLE, Done
 from tests.control_plane.real_api import TOKEN, RealApi, running
@@ -170,9 +171,9 @@ class World:
                 "machine": {},
             }
             return Ended(Done(0, json.dumps(told)))
-        assert words[-2:] == ("systemctl", "reboot")
-        if time.monotonic() < own.away_from:
-            # It goes down already, which ends this order too.
+        assert words == order(words[-1])
+        if words[-1] != own.boot_id or time.monotonic() < own.away_from:
+            # It has booted since, or goes down already, which ends this order too.
             return Ended(Done(0, ""))
         own.boots += 1
         own.away_from = time.monotonic() + _GOES_DOWN_S

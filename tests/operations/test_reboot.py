@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +15,7 @@ from cluster import preflight
 from cluster.spec import Cluster
 from operations import drain
 from operations.drain import DrainTimedOutError, Mark, OutOfServiceError, Rules, cordon, mark_of
-from operations.reboot import Rebooter, RebootError, run
+from operations.reboot import Rebooter, RebootError, order, run
 from operations.reboot_needs import BY, Plan, all_nodes, ask, plan, pods_of
 from operations.rolling import Rolled
 from remote.executor import Done
@@ -93,7 +96,7 @@ def test_a_killed_run_goes_on_where_it_was(lab: Cluster, fleet: World, killed: s
         for pod in fleet.pods("worker-2"):
             fleet.core.delete_namespaced_pod(pod, "default", grace_period_seconds=0)
         host.boot_s = 3.0 if killed == "while it boots" else 0.2
-        fleet.start("worker-2", ("systemd-run", "systemctl", "reboot"))
+        fleet.start("worker-2", order(host.boot_id))
     if killed == "after the boot":
         fleet.until(lambda: host.reasons == [])
     found = planned(lab, fleet)
@@ -258,9 +261,21 @@ def test_the_order_to_boot_that_is_not_taken_leaves_the_node_out(
     start = fleet.start
 
     def refuses(host: str, words: Any) -> Any:
-        return Ended(Done(1, "Failed to start transient timer unit")) if words[-1] == "reboot" else start(host, words)
+        return Ended(Done(1, "Failed to start transient timer unit")) if words[0] == "sh" else start(host, words)
 
     monkeypatch.setattr(fleet, "start", refuses)
     with pytest.raises(RebootError, match="worker-1 takes no order to boot: Failed to start transient timer unit"):
         rebooter(lab, fleet).reboot(planned(lab, fleet).found[0], lambda _: None)
     assert cordoned(fleet) == {"worker-1"}
+
+
+def test_an_order_for_a_boot_that_is_over_reboots_nothing(tmp_path: Path) -> None:
+    """By a shell, as on the host; what would reboot it is a script."""
+    (tmp_path / "systemd-run").write_text(f'#!/bin/sh\necho "$*" >{tmp_path}/asked\n')
+    (tmp_path / "systemd-run").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    now = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    subprocess.run(order("d9805be5-ae4e-4c20-8091-d4d77a7f6acd"), env=environment, check=True)
+    assert not (tmp_path / "asked").exists()
+    subprocess.run(order(now), env=environment, check=True)
+    assert (tmp_path / "asked").read_text().endswith("systemctl reboot\n")
