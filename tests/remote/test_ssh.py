@@ -1,9 +1,8 @@
-"""Programs over the real ssh, with keys that a provider knows, to the real sshd where the lab's root file system is built."""
+"""Programs over the real ssh, with keys that a provider knows, to a real sshd."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import time
@@ -16,7 +15,7 @@ from cluster.pools import Host
 from cluster.spec import Cluster
 from inventories.build import known_hosts
 from remote.executor import UNREACHABLE, Ssh
-from tools.cache import root
+from tests import debian
 
 # sshd wants a user and a folder of its own, which this machine may lack.
 _RUN = """set -e
@@ -25,17 +24,6 @@ cp /etc/passwd {folder}/passwd && echo 'sshd:x:105:65534::/run/sshd:/usr/sbin/no
 mount --bind {folder}/passwd /etc/passwd
 exec {sshd} -D -e -f {folder}/sshd_config
 """
-
-
-def _sshd() -> str:
-    """Command of a real one: this machine's, or a root file system's of the lab with its libraries."""
-    if own := shutil.which("sshd"):
-        return own
-    built = sorted((root() / "rootfs").glob("*/usr/sbin/sshd"))
-    if not built:
-        pytest.skip("no sshd here, nor in a root file system of the lab")
-    top = built[-1].parents[2]
-    return f"env LD_LIBRARY_PATH={top}/usr/lib/x86_64-linux-gnu {built[-1]}"
 
 
 def _key(path: Path) -> str:
@@ -59,7 +47,10 @@ def port(tmp_path: Path) -> Iterator[int]:
     ]
     lines += ["PermitRootLogin prohibit-password", "StrictModes no", "UsePAM no", "PidFile none"]
     (tmp_path / "sshd_config").write_text("\n".join(lines) + "\n")
-    script = _RUN.format(folder=tmp_path, sshd=_sshd())
+    try:
+        script = _RUN.format(folder=tmp_path, sshd=debian.sshd(tmp_path))
+    except debian.Unavailable as reason:
+        pytest.skip(f"no sshd: {reason}")
     with subprocess.Popen(["unshare", "--mount", "sh", "-c", script], stderr=subprocess.PIPE) as process:
         try:
             for _ in range(100):
