@@ -15,7 +15,7 @@ HOST = "worker-2"
 # Role -> what somebody does, and what shows whether it is still so.
 DRIFTS = {
     "base": ("echo '# by hand' >>/etc/sysctl.d/70-menagerie-node.conf", "cat /etc/sysctl.d/70-menagerie-node.conf"),
-    "firewall": ("nft delete table inet menagerie", "nft list table inet menagerie"),
+    "firewall": ("nft delete table inet menagerie", "nft -s list table inet menagerie"),
     "hardening": ("rm /etc/ssh/sshd_config.d/10-menagerie.conf", "ls /etc/ssh/sshd_config.d"),
     "boot": ("echo {} >/etc/menagerie/boot.json", "cat /etc/menagerie/boot.json"),
     "neighbours": ("systemctl disable --now menagerie-neighbours.timer", "systemctl is-active menagerie-neighbours.timer"),
