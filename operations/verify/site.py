@@ -86,8 +86,8 @@ def _reached(context: Context, host: str, pod: Pod) -> bool:
 
 
 def _tolerated_s(pod: Any) -> float:
-    """How long a pod stays on a node that can't be reached."""
-    found = [each for each in pod.spec.tolerations or () if each.key == UNREACHABLE]
+    """How long a pod stays on a node that can't be reached. A toleration without a key is for every taint."""
+    found = [each for each in pod.spec.tolerations or () if each.key in (UNREACHABLE, None)]
     return max(
         (float("inf") if each.toleration_seconds is None else each.toleration_seconds for each in found), default=0
     )

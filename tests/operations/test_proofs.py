@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kubernetes import client
 
 from cluster.spec import Cluster, ClusterSpec
 from operations.verify import everyday, faults, site
@@ -286,6 +288,23 @@ def test_pods_that_would_be_evicted_after_a_longer_cut_fail_the_proof_before_any
     with pytest.raises(FailedProofError, match="for 300 s only"):
         site.a_site_outlives_its_uplink(context)
     assert machines.done == []
+
+
+def test_pods_that_ask_to_be_moved_before_a_cut_ends_are_not_counted(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pod(name: str, key: str | None, seconds: int | None) -> Any:
+        toleration = client.V1Toleration(key=key, operator="Exists", effect="NoExecute", toleration_seconds=seconds)
+        return client.V1Pod(
+            metadata=client.V1ObjectMeta(namespace="kube-system", name=name, uid=name),
+            spec=client.V1PodSpec(node_name="worker-1", containers=[], tolerations=[toleration]),
+            status=client.V1PodStatus(),
+        )
+
+    pods = [pod("dns", site.UNREACHABLE, 60), pod("job", site.UNREACHABLE, 86400), pod("daemon", None, None)]
+    api = SimpleNamespace(list_pod_for_all_namespaces=lambda **_: SimpleNamespace(items=pods))
+    monkeypatch.setattr(site.client, "CoreV1Api", lambda _: api)
+    assert set(site._pods_on(context, ["worker-1"])) == {"kube-system/job", "kube-system/daemon"}
 
 
 def test_pods_in_racks_that_do_not_reach_one_another_fail_the_proof(
