@@ -123,6 +123,10 @@ class Host:
             for name in self.written
         ]
         own = ["ip", "netns", "exec", self.network, "unshare", "--mount"] if self.network else []
+        # What a boot clears: a file of role links there asks for a reboot of the machine.
+        mounts.append(
+            f"mkdir -p {self.layer('upper', 'run')} && mkdir -p /run/menagerie && mount --bind {self.layer('upper', 'run')} /run/menagerie"
+        )
         whole = " && ".join([*mounts, "ip link set lo up", "echo mounted", script])
         return [*(own or ["unshare", "--mount", "--net"]), "bash", "-c", whole]
 
