@@ -11,9 +11,10 @@ BIN := .venv/bin
 # ansible-lint runs the ansible beside it, and warns when PATH has another one first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTEST := $(BIN)/python -m pytest
+SLOW_AT_ONCE := 4
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs lab lab-down check format-check types yaml ansible unit stacks test bench soak golden format lock clean
+.PHONY: help setup programs lab lab-down check format-check types yaml ansible unit stacks slow test bench soak golden format lock clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -47,20 +48,26 @@ ansible:
 	$(BIN)/ansible-lint --offline --profile production -q
 
 unit:
-	$(PYTEST) -q -n auto -m "not lab and not engine" </dev/null
+	$(PYTEST) -q -n auto -m "not lab and not engine and not programs" </dev/null
 
 stacks: programs ## Whole stacks of every cloud under the real engine, against simulated clouds
 	$(PYTEST) -q -n auto --dist loadgroup -m engine </dev/null
 
-test: programs ## check, with the tests that run real programs, and the lab from nothing with every proof
+# Most of it waits, so more run at once than there are cores.
+slow: programs ## All that check leaves out but the lab: etcds, API servers, Ansible, and whole stacks
+	$(PYTEST) -q -n $(SLOW_AT_ONCE) --dist loadgroup -m "engine or programs" </dev/null
+
+test: programs ## check and slow, and the lab from nothing with every proof
 	@$(MAKE) check
-	@$(MAKE) stacks
-	$(PYTEST) -m lab tests/lab </dev/null
+	@$(MAKE) slow
+	$(PYTEST) -m "lab and not soak" tests/lab tests/faults </dev/null
 
 bench: setup ## Measure a bring-up against the same cluster made by hand
 	$(BIN)/python -m bench </dev/null
 
-soak: setup ## Repeat the faults of `menagerie verify` for HOURS (default 1)
+soak: setup ## Releases and keys changed in the lab, then its faults, alone and in pairs, for HOURS (default 1)
+	$(BIN)/python -m tools kube-apiserver@1.35.4 kube-controller-manager@1.35.4 kube-scheduler@1.35.4 kubeadm@1.35.4 kubelet@1.35.4 kube-proxy@1.35.4 </dev/null
+	$(PYTEST) -m "lab and soak" tests/lab tests/faults </dev/null
 	$(BIN)/python -m bench.soak --hours $(or $(HOURS),1) </dev/null
 
 golden: setup ## Rewrite the golden files; read the difference

@@ -12,9 +12,23 @@ from typing import Annotated
 
 import typer
 
-from bench import bare, inventory, machine, neighbours, planning, toolkit, traffic, validation, workers
+from bench import (
+    bare,
+    inventory,
+    machine,
+    neighbours,
+    planning,
+    recovery,
+    scale,
+    storm,
+    toolkit,
+    traffic,
+    validation,
+    workers,
+)
 from bench.figures import Figure, ratios, table
 from bench.group import CommandError
+from bench.loopback import LoopbackError
 from cluster.load import find_cluster, load_cluster
 from cluster.spec import Cluster
 from lab import clean, preflight, state
@@ -49,7 +63,9 @@ def main(
         *validation.measure(_say),
         *inventory.measure(_say),
         *workers.measure(_say),
+        *recovery.measure(_say),
         *_neighbours(),
+        *_control_planes(),
     ]
     loads = {"before": load_before, "after": machine.load()}
     if as_json:
@@ -68,7 +84,7 @@ def main(
 
 
 def _measure(cluster: Cluster, rounds: int) -> list[Figure]:
-    prepare(_say)
+    prepare(_say, kubernetes=cluster.spec.kubernetes.version)
     checks = toolkit.check()
     ours, theirs = [], []
     for number in range(1, rounds + 1):
@@ -90,6 +106,15 @@ def _neighbours() -> list[Figure]:
         return neighbours.measure(_say)
     except neighbours.NeighboursError as error:
         _say(f"neighbour tables were not measured: {error}")
+        return []
+
+
+def _control_planes() -> list[Figure]:
+    """The last to be measured, and long: what is there already is worth printing without them."""
+    try:
+        return [*storm.measure(_say), *scale.measure(_say)]
+    except (LoopbackError, OSError) as error:
+        _say(f"control planes on loopback were not measured: {error}")
         return []
 
 

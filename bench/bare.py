@@ -68,7 +68,7 @@ def measure(cluster: Cluster) -> Run:
     """Bring the cluster up and take it away. There must be no lab of this checkout."""
     began, used = time.monotonic(), _own_cpu_s()
     steps = _Steps(began)
-    prepared = prepare()
+    prepared = prepare(kubernetes=cluster.spec.kubernetes.version)
     lab = lab_spec(cluster, prepared, (API_PORT, KONNECTIVITY_PORT), between_workers(cluster))
     try:
         datacentre.ensure(lab, partial(images.publish, prepared.images))

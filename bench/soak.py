@@ -1,8 +1,9 @@
 """``python -m bench.soak --hours H``: break the lab at random, again and again, and see that it always recovers.
 
 Each round does every kind of fault once, in an order of its own: the faults of `menagerie verify`, which are
-checked while they last, and `menagerie up` killed at a random moment, of a bring-up from nothing and of a
-repair, after which an `up` must converge. The same seed asks for the same faults at the same moments.
+checked while they last; those of `bench.faults`, in random pairs, under clients that keep a history; and `menagerie up`
+killed at a random moment, of a bring-up from nothing and of a repair, after which an `up` must converge. The same seed
+asks for the same faults at the same moments.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from typing import Annotated
 
 import typer
 
+from bench import faults as table
 from bench.group import environment
 from bench.toolkit import MENAGERIE, host_names, killed_up
 from cluster.load import find_cluster, load_cluster
 from lab import hosts
+from lab.errors import LabError
 from operations.access import ROOT
+from operations.stack import access_to
 from operations.verify.run import FAULTS
 
 CLUSTER = "lab"
@@ -32,18 +36,26 @@ COMMAND_S = 900.0
 # comes too late is an `up` that was not killed, which must be well too.
 REPAIR_S, NOTHING_S = 20.0, 90.0
 REPAIR, NOTHING = "up killed while it repairs a host", "up killed while it builds from nothing"
+PAIR = "two faults at once"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing to do to the lab. proof: of `menagerie verify`. host: to cut the power of. after_s: when `up` dies."""
+    """One thing to do to the lab. proof: of `menagerie verify`. host: to cut the power of. after_s: when `up` dies.
+
+    pair: two of `bench.faults` at once. seed: of whom they strike.
+    """
 
     name: str
     proof: str = ""
     host: str = ""
     after_s: float = 0.0
+    pair: tuple[table.Fault, ...] = ()
+    seed: int = 0
 
     def __str__(self) -> str:
+        if self.pair:
+            return f"{self.name}: {' and '.join(map(str, self.pair))}, seed {self.seed}"
         host = f", {self.host} dead" if self.host else ""
         return f"{self.name}{host}{f', after {self.after_s:.1f} s' if self.after_s else ''}"
 
@@ -67,6 +79,9 @@ def faults(seed: int, machines: tuple[str, ...]) -> Iterator[Fault]:
         kinds = [*(Fault(proof.claim, proof=proof.name) for proof in FAULTS)]
         kinds.append(Fault(REPAIR, host=choice.choice(machines), after_s=choice.uniform(0.5, REPAIR_S)))
         kinds.append(Fault(NOTHING, after_s=choice.uniform(0.5, NOTHING_S)))
+        shuffled = choice.sample(table.PAIRABLE, len(table.PAIRABLE) // 2 * 2)
+        for pair in zip(shuffled[::2], shuffled[1::2], strict=True):
+            kinds.append(Fault(PAIR, pair=pair, seed=choice.randrange(10**6)))
         choice.shuffle(kinds)
         yield from kinds
 
@@ -118,6 +133,8 @@ def _attempt(fault: Fault) -> Outcome:
     started = time.monotonic()
     if fault.proof:
         error = _proved(fault.proof)
+    elif fault.pair:
+        error = _under_load(fault)
     else:
         error = _killed_up(fault)
     return Outcome(fault, time.monotonic() - started, error)
@@ -126,6 +143,15 @@ def _attempt(fault: Fault) -> Outcome:
 def _proved(proof: str) -> str:
     code, out, said = _menagerie("verify", CLUSTER, "--only", proof, "--json")
     return "" if code == 0 else f"exit code {code}: {(out + said)[-2000:]}"
+
+
+def _under_load(fault: Fault) -> str:
+    cluster = load_cluster(find_cluster(CLUSTER, ROOT))
+    try:
+        outcome = table.attempt(fault.pair, cluster, access_to(cluster), random.Random(fault.seed))
+    except (LabError, LookupError, TimeoutError) as error:
+        return str(error)
+    return "; ".join(outcome.wrong)
 
 
 def _killed_up(fault: Fault) -> str:

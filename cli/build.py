@@ -7,8 +7,9 @@ import sys
 
 from rich.text import Text
 
+from cli.asking import confirm, confirm_name
 from cli.exits import NotConfirmedError
-from cli.output import Steps, console, errors, print_json
+from cli.output import Steps, console, errors, note, print_json
 from cli.plan import counts, print_plan
 from cluster.provisioning import bmc_secrets
 from cluster.spec import Cluster
@@ -25,12 +26,12 @@ def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> N
     build.refuse(cluster, selection)
     if not yes:
         _introduce(cluster)
-        _confirm_up(cluster)
+        confirm("Go on?", f"up {cluster.name}", to="build", see=("what would change", f"preview {cluster.name}"))
     steps = Steps(selection.steps, quiet=as_json)
-    built = build.up(cluster, steps, selection)
+    built = build.up(cluster, steps, selection, note)
     assert built.access is not None
     # As in `build.up`: not in memory beside the engine.
-    from cli.look import print_status
+    from cli.status import print_status
     from operations.status import read_status
 
     status = read_status(cluster, built.access)
@@ -39,6 +40,8 @@ def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> N
         return
     console.print(f"\n{cluster.name} is up after {steps.total_s:.0f} s: {_changes(built)}\n", markup=False)
     print_status(status)
+    if built.other_release:
+        console.print(f"\n{built.other_release}", style="yellow", markup=False)
     outputs = built.access.outputs
     if outputs.public_target:
         console.print(f"\nLet {outputs.public_name} point at {outputs.public_target}.", markup=False, highlight=False)
@@ -70,6 +73,9 @@ def preview(cluster: Cluster, selection: Selection, *, diff: bool, as_json: bool
     print_plan(built.plan)
     workers = f"; workers: {built.workers.changed} changed tasks" if built.workers and built.changed else ""
     console.print(f"{cluster.name}: {counts(built.plan)}{workers}; nothing was touched", markup=False)
+    if built.other_release:
+        console.print(built.other_release, style="yellow", markup=False)
+        return
     if built.workers is None:
         console.print("workers: the cluster is not built yet, so there is nothing to compare them with")
         return
@@ -83,8 +89,10 @@ def destroy(cluster: Cluster, *, with_data: bool, yes: bool, as_json: bool) -> N
     """Ask for the cluster's name, then delete it."""
     build.refuse(cluster, declares=with_data)
     if not yes:
-        _confirm_destroy(cluster, as_json=as_json)
-    summary = build.destroy(cluster, Steps(build.DESTROY_STEPS, quiet=as_json), with_data=with_data)
+        what = f"{cluster.name} with all its data"
+        warning, again = f"This deletes the cluster {what}.", f"destroy {cluster.name}"
+        confirm_name(warning, cluster.name, again, to=f"delete {what}", as_json=as_json)
+    summary = build.destroy(cluster, Steps(build.DESTROY_STEPS, quiet=as_json), with_data=with_data, report=note)
     deleted = sum(summary.changes.values())
     if as_json:
         print_json({"changes": summary.changes})
@@ -108,35 +116,6 @@ def secret(cluster: Cluster, name: str) -> None:
         f"{name} is kept for {cluster.name}, encrypted; `{'machines' if name in of_bmcs else 'up'}` uses it",
         markup=False,
     )
-
-
-def _confirm_up(cluster: Cluster) -> None:
-    if not sys.stdin.isatty():
-        raise NotConfirmedError(
-            f"no terminal to ask at; to build without being asked: ./menagerie up {cluster.name} --yes\n"
-            f"  to see first what would change: ./menagerie preview {cluster.name}"
-        )
-    if _ask("Go on? [y/N] ").lower() not in ("y", "yes"):
-        raise NotConfirmedError("stopped, because you did not say yes; nothing was touched", declined=True)
-
-
-def _confirm_destroy(cluster: Cluster, *, as_json: bool) -> None:
-    if as_json or not sys.stdin.isatty():
-        reason = "--json asks nothing" if as_json else "no terminal to ask at"
-        raise NotConfirmedError(
-            f"{reason}, and nothing was touched; to delete {cluster.name} with all its data without being asked: "
-            f"./menagerie destroy {cluster.name} --yes"
-        )
-    errors.print(f"This deletes the cluster {cluster.name} with all its data.", style="bold", markup=False)
-    answer = _ask("Its name, to go on: ")
-    if answer != cluster.name:
-        raise NotConfirmedError(f'"{answer}" is not {cluster.name}; nothing was touched', declined=True)
-
-
-def _ask(question: str) -> str:
-    """One line from the terminal, "" at its end. The question goes where progress goes."""
-    errors.print(question, end="", markup=False)
-    return sys.stdin.readline().strip()
 
 
 def _introduce(cluster: Cluster) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from cli.exits import NotConfirmedError
-from cli.options import ClusterArg, JsonOpt, LimitOpt, TagsOpt, examples, words
-from cli.output import Steps, console, errors, print_json
+from cli.asking import confirm
+from cli.options import ClusterArg, JsonOpt, LimitOpt, TagsOpt, WithoutRecordOpt, YesOpt, examples, words
+from cli.output import Steps, console, errors, note, print_json
 from cli.specs import checked
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from inventories.batches import Amount
     from inventories.report import RunReport
     from operations.configure import Request, Work
+    from operations.record import Operation
 
 EXAMPLES = examples(
     ("configure lab --check --diff", "only look"),
@@ -57,9 +58,8 @@ def configure(
             "--report", metavar="FILE.html", dir_okay=False, help="Write a page about the run, also a failed."
         ),
     ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask; for scripts. --json does not ask either.")
-    ] = False,
+    yes: YesOpt = False,
+    without_record: WithoutRecordOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Bring the workers of a built cluster to what its spec says.
@@ -85,6 +85,7 @@ def configure(
         ),
         report=report,
         yes=yes or as_json or check,
+        without_record=without_record,
         as_json=as_json,
     )
 
@@ -98,21 +99,57 @@ def _amount(text: str | None, option: str, *, least: int) -> Amount | None:
         raise typer.BadParameter(str(error)) from None
 
 
-def _configure(cluster: Cluster, request: Request, *, report: Path | None, yes: bool, as_json: bool) -> None:
+def _configure(
+    cluster: Cluster, request: Request, *, report: Path | None, yes: bool, without_record: bool, as_json: bool
+) -> None:
     from operations import configure as operation
     from operations.stack import access_to
+    from operations.upgrade import guard
 
     operation.refuse(cluster, request)
     steps = Steps(("cluster", "API server", "workers") if request.joins else ("cluster", "workers"), quiet=as_json)
     with steps.step("cluster"):
-        work = operation.plan(cluster, access_to(cluster, steps.detail), request)
+        access = access_to(cluster, steps.detail)
+        left = frozenset[str]()
+        if request.joins:
+            guard.refuse_other_release(cluster, access)
+            left = guard.other_kubelets(cluster, access)
+        work = operation.plan(cluster, access, replace(request, leaves=left))
+    if left:
+        errors.print(guard.left_to_upgrade(cluster, left), style="yellow", markup=False)
     _introduce(cluster, work, quiet=as_json)
     if work.hosts and not yes:
-        _confirm(cluster.name, len(work.hosts))
-    result, why_stopped = _run(cluster, work, steps, quiet=as_json)
+        again = f"configure {cluster.name}"
+        confirm(f"Configure {len(work.hosts)} hosts?", again, see=("what would change", f"{again} --check --diff"))
+    with _held(cluster, work, without_record=without_record) as held:
+        result, why_stopped = _run(cluster, work, steps, quiet=as_json)
+        if held:
+            held.outcome = _outcome(result, why_stopped)
     if report:
         _write(report, result, cluster.name, check=request.check)
     _conclude(cluster.name, work, result, why_stopped, as_json=as_json)
+
+
+def _outcome(report: RunReport, why_stopped: str) -> BaseException | None:
+    from operations.configure import WorkersError
+
+    if report.canceled:
+        return KeyboardInterrupt()
+    return None if report.succeeded else WorkersError(report, why_stopped)
+
+
+def _held(cluster: Cluster, work: Work, *, without_record: bool) -> AbstractContextManager[Operation | None]:
+    """The cluster, as long as something may be changed."""
+    from operations.build import Selection
+    from operations.record import one_operation
+
+    request = work.request
+    if request.check or not work.hosts:
+        return nullcontext()
+    about = Selection(request.limit, request.tags).options
+    return one_operation(
+        cluster, work.access, "configure", about, repeatable=True, without_record=without_record, report=note
+    )
 
 
 def _run(cluster: Cluster, work: Work, steps: Steps, *, quiet: bool) -> tuple[RunReport, str]:
@@ -142,17 +179,6 @@ def _introduce(cluster: Cluster, work: Work, *, quiet: bool) -> None:
     if work.left_out:
         told += f"; {len(work.left_out)} left out, which are at this state already"
     errors.print(told, markup=False)
-
-
-def _confirm(cluster: str, hosts: int) -> None:
-    if not sys.stdin.isatty():
-        raise NotConfirmedError(
-            f"no terminal to ask at; without being asked: ./menagerie configure {cluster} --yes\n"
-            f"  to see first what would change: ./menagerie configure {cluster} --check --diff"
-        )
-    errors.print(f"Configure {hosts} hosts? [y/N] ", end="", markup=False)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise NotConfirmedError("stopped, because you did not say yes; nothing was touched", declined=True)
 
 
 def _write(path: Path, report: RunReport, cluster: str, *, check: bool) -> None:

@@ -21,16 +21,28 @@ from inventories.matching import NothingMatches
 from inventories.run import RunFailed
 from lab.errors import ForeignLabError, LabError, PreflightError
 from operations.access import NotBuiltError
+from operations.agent_client import AgentError
+from operations.backups import NoBackupsError, NotBackedUpError
 from operations.build import KeepsDataError
 from operations.configure import WorkersError
 from operations.drain import OutOfServiceError
-from operations.etcd import EtcdError
+from operations.etcds.client import EtcdError
+from operations.etcds.roll import RollStoppedError
+from operations.etcds.snapshots import RefusedError
 from operations.gateways import DisagreementError, NoKeyError, NoRouterError, UnknownGatewayError
+from operations.keys.encryption import StillEncryptsError
+from operations.keys.rings import ForeignRingsError
+from operations.keys.rotation import NotRotatedError, NotYetError, NoWayBackError, UnfinishedError
+from operations.keys.service_account import TokensInSecretsError
 from operations.machines import MachinesError, NotInstalledError
 from operations.readiness import NotReadyError
 from operations.reboot import RebootsError
+from operations.record import LockedError, NotHeldError, RecordStoreError, TakenOverError
+from operations.repair.look import UnknownHostError
 from operations.router_certificates import CertificateError
 from operations.stack import UnknownSecretError
+from operations.upgrade.guard import OtherReleaseError
+from operations.upgrade.run import HostsError, NotUpgradableError, StoppedError
 from operations.verify.proof import RepairError
 from operations.verify.run import UnknownProofError
 from operations.waiting import TimedOutError
@@ -50,8 +62,11 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (UnknownProofError, "unknown-proof", exits.BAD_INPUT),
     (NotReadyError, "not-ready", exits.BAD_INPUT),
     (KeepsDataError, "keeps-data", exits.BAD_INPUT),
+    (OtherReleaseError, "other-release", exits.BAD_INPUT),
+    (NotUpgradableError, "upgrade-refused", exits.BAD_INPUT),
     (UnknownSecretError, "unknown-secret", exits.BAD_INPUT),
     (PassphraseError, "passphrase", exits.BAD_INPUT),
+    (NoBackupsError, "no-backups", exits.BAD_INPUT),
     (NothingToTest, "no-rdma", exits.BAD_INPUT),
     (OtherPlanError, "other-plan", exits.BAD_INPUT),
     (NoRouterError, "no-router", exits.BAD_INPUT),
@@ -63,16 +78,34 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (TrustError, "bmc-trust", exits.BAD_INPUT),
     (MachinesError, "machines-refused", exits.BAD_INPUT),
     (OutOfServiceError, "pods-would-be-lost", exits.BAD_INPUT),
+    (UnknownHostError, "unknown-host", exits.BAD_INPUT),
+    (NotRotatedError, "not-rotated", exits.BAD_INPUT),
+    (NoWayBackError, "no-way-back", exits.BAD_INPUT),
+    (UnfinishedError, "not-as-its-spec", exits.BAD_INPUT),
+    (ForeignRingsError, "foreign-rings", exits.BAD_INPUT),
+    (NotYetError, "not-yet", exits.FAILED),
+    (TokensInSecretsError, "endless-tokens", exits.FAILED),
+    (StillEncryptsError, "still-encrypts", exits.FAILED),
     (ReportsError, "reports", exits.FAILED),
+    (HostsError, "workers-failed", exits.FAILED),
+    (StoppedError, "upgrade-stopped", exits.FAILED),
     (ForeignLabError, "foreign-lab", exits.LOCKED),
     (StackLockedError, "locked", exits.LOCKED),
+    (LockedError, "locked", exits.LOCKED),
+    (TakenOverError, "taken-over", exits.LOCKED),
+    (NotHeldError, "not-held", exits.BAD_INPUT),
+    (RecordStoreError, "no-record", exits.FAILED),
     (PreflightError, "machine-unfit", exits.FAILED),
     (LabError, "lab", exits.FAILED),
     (StackError, "stack", exits.FAILED),
     (NotBuiltError, "not-built", exits.FAILED),
     (TimedOutError, "timed-out", exits.FAILED),
     (RunFailed, "ansible", exits.FAILED),
+    (RefusedError, "etcd-refused", exits.BAD_INPUT),
+    (RollStoppedError, "roll-stopped", exits.FAILED),
     (EtcdError, "etcd", exits.FAILED),
+    (NotBackedUpError, "not-backed-up", exits.FAILED),
+    (AgentError, "etcd-agent", exits.FAILED),
     (RepairError, "repair", exits.FAILED),
     (BuildError, "programs", exits.FAILED),
     (GoMissing, "no-go", exits.FAILED),

@@ -16,7 +16,7 @@ from lab import plan
 
 def show(cluster: Cluster, *, as_json: bool) -> None:
     """Print the cluster's table of flows, by who is reached."""
-    found = table.flows(cluster, source(cluster))
+    found = table.flows(cluster, source(cluster), plan.BUCKETS_URL if cluster.is_lab else None)
     if as_json:
         print_json({"cluster": cluster.name, "flows": [asdict(flow) for flow in found]})
         return

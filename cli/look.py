@@ -1,4 +1,4 @@
-"""`status`, `verify` and `kubeconfig`: what they print."""
+"""`verify` and `kubeconfig`: what they print."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from cluster.spec import Cluster
 from operations import lab
 from operations.access import ROOT, NotBuiltError
 from operations.stack import access_to, has_stack
-from operations.status import Status, read_status
 from operations.verify import run as proofs
 from operations.verify.proof import Proof, RepairError, Result
 from operations.verify.run import chosen
@@ -21,36 +20,9 @@ from operations.verify.run import chosen
 _COLOURS = {"proved": "green", "failed": "red", "skipped": "yellow"}
 
 
-def status(cluster: Cluster, *, as_json: bool) -> None:
-    """Print the status; exit 1 unless all is well."""
-    found = read_status(cluster, access_to(_built(cluster)))
-    if as_json:
-        print_json(found.to_json())
-    else:
-        print_status(found)
-    raise typer.Exit(0 if found.ok else 1)
-
-
-def print_status(status: Status) -> None:
-    """The status as a table that is as wide as it must be, the endpoint and the verdict last."""
-    groups = max((len(item.group) for item in status.items), default=0)
-    names = max((len(item.name) for item in status.items), default=0)
-    group = ""
-    for item in status.items:
-        mark = ("ok", "green") if item.ok else ("not ok", "red")
-        shown = "" if item.group == group else item.group
-        line = Text.assemble((f"{shown:<{groups}}", "bold"), f"  {item.name:<{names}}  ", mark)
-        line.append(" " * (8 - len(mark[0])) + item.detail)
-        console.print(line)
-        group = item.group
-    wrong = sum(not item.ok for item in status.items)
-    verdict = f"{wrong} of {len(status.items)} not ok" if wrong else "all is well"
-    console.print(Text.assemble((f"{'endpoint':<{groups}}", "bold"), f"  {status.endpoint}; {verdict}"))
-
-
 def kubeconfig(cluster: Cluster) -> None:
     """Print the path of a kubeconfig, and nothing else."""
-    print(access_to(_built(cluster)).write_kubeconfig())
+    print(access_to(built(cluster)).write_kubeconfig())
 
 
 def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, as_json: bool) -> None:
@@ -59,7 +31,7 @@ def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, as_json:
     if list_only:
         _list(selected, as_json)
         return
-    access = access_to(_built(cluster))
+    access = access_to(built(cluster))
     details = Details()
 
     def begin(proof: Proof) -> None:
@@ -68,7 +40,7 @@ def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, as_json:
             errors.print(f"… {proof.claim}", style="dim", markup=False)
 
     results: list[Result] = []
-    machines = lab.machines(cluster, lambda: _repair(cluster))
+    machines = lab.machines(cluster, lambda: run_up(cluster))
     with details.lines():
         for result in proofs.verify(cluster, access, selected, machines, begin, details.tell):
             results.append(result)
@@ -96,7 +68,7 @@ def _verdict(results: list[Result]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
 
 
-def _repair(cluster: Cluster) -> None:
+def run_up(cluster: Cluster) -> None:
     """Run `up` as a command of its own: gRPC, which Pulumi uses, does not survive a fork of its process."""
     command = [sys.executable, "-m", "cli", "up", cluster.name, "--json"]
     # Not subprocess.run, which kills at an interrupt: `up` has heard of it as well, and ends what it began.
@@ -118,7 +90,8 @@ def _list(selected: tuple[Proof, ...], as_json: bool) -> None:
         console.print(Text.assemble(" " * width, (proof.effect, "dim")))
 
 
-def _built(cluster: Cluster) -> Cluster:
+def built(cluster: Cluster) -> Cluster:
+    """The same. NotBuiltError where there is nothing to look at."""
     if not has_stack(cluster):
         raise NotBuiltError(f"{cluster.name} has not been built from this checkout; run: ./menagerie up {cluster.name}")
     return cluster

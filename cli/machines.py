@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli import machines_view
-from cli.options import ClusterArg, JsonOpt, examples, words
+from cli.options import ClusterArg, JsonOpt, SureOpt, examples, words
 from cli.output import Steps, console, errors, print_json
 from cli.specs import ROOT, checked
 
@@ -140,7 +140,7 @@ def install(
     known_hosts: Annotated[
         Path, typer.Option("--known-hosts", metavar="FILE", help="Where machines' new SSH host keys are written.")
     ] = Path("~/.ssh/known_hosts"),
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed in scripts and with --json.")] = False,
+    yes: SureOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Install machines from nothing. Their system disks are overwritten; asks for the cluster's name.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ import typer
 from rich.text import Text
 
 from cli import exits
-from cli.exits import NotConfirmedError
+from cli.asking import confirm_name
 from cli.output import Steps, console, errors, print_json, print_problems
 
 if TYPE_CHECKING:
@@ -72,19 +71,11 @@ def confirm(cluster: str, machines: Sequence[Machine], *, yes: bool, as_json: bo
     """Ask for the cluster's name. Raises NotConfirmedError without it."""
     if yes:
         return
-    if as_json or not sys.stdin.isatty():
-        reason = "--json asks nothing" if as_json else "no terminal to ask at"
-        raise NotConfirmedError(
-            f"{reason}, and nothing was touched; to overwrite the system disks of {len(machines)} machines without being "
-            f"asked, add --yes; to look only, --dry-run"
-        )
+    what = f"overwrite the system disks of {len(machines)} machines"
     names = ", ".join(machine.name for machine in machines[:_SHOWN])
     more = f" and {len(machines) - _SHOWN} more" if len(machines) > _SHOWN else ""
-    errors.print(f"This turns off {names}{more} and overwrites their system disks.", style="bold", markup=False)
-    errors.print("Name of the cluster, to go on: ", end="", markup=False)
-    answer = sys.stdin.readline().strip()
-    if answer != cluster:
-        raise NotConfirmedError(f'"{answer}" is not {cluster}; nothing was touched', declined=True)
+    warning, again = f"This turns off {names}{more} and overwrites their system disks.", f"machines install {cluster}"
+    confirm_name(warning, cluster, again, to=what, see=("which", f"{again} --dry-run"), as_json=as_json)
 
 
 class View:

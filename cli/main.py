@@ -11,8 +11,27 @@ from typing import Annotated
 
 import typer
 
-from cli import ceph, configure, exits, links, machines, policies, reboot, roce, topology, validate, vpn
-from cli.options import AllowUnknownOpt, ClusterArg, JsonOpt, LimitOpt, TagsOpt, examples, words
+from cli import (
+    audit,
+    ceph,
+    configure,
+    etcd,
+    exits,
+    keys,
+    links,
+    machines,
+    operations,
+    policies,
+    reboot,
+    repair,
+    roce,
+    status,
+    topology,
+    upgrade,
+    validate,
+    vpn,
+)
+from cli.options import AllowUnknownOpt, ClusterArg, JsonOpt, LimitOpt, SureOpt, TagsOpt, YesOpt, examples, words
 from cli.output import console, print_json, print_problems
 from cli.specs import ROOT, checked, load, to_build
 from cluster import schema as json_schema
@@ -109,12 +128,20 @@ def flows(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
     table.show(checked(cluster, allow_unknown=True), as_json=as_json)
 
 
+app.command(epilog=audit.EXAMPLES)(audit.audit)
 app.command(epilog=configure.EXAMPLES)(configure.configure)
+app.command(epilog=operations.EXAMPLES)(operations.operations)
+app.command(epilog=operations.UNLOCK_EXAMPLES)(operations.unlock)
 app.command(epilog=policies.EXAMPLES)(policies.policies)
 app.command(epilog=reboot.EXAMPLES)(reboot.reboot)
+app.command(epilog=status.EXAMPLES)(status.status)
+app.command(epilog=repair.EXAMPLES)(repair.repair)
 app.command(epilog=topology.EXAMPLES)(topology.topology)
+app.command(epilog=upgrade.EXAMPLES)(upgrade.upgrade)
 app.command(epilog=validate.EXAMPLES)(validate.validate)
 app.add_typer(ceph.app, name="ceph")
+app.add_typer(etcd.app, name="etcd")
+app.add_typer(keys.app, name="keys")
 app.add_typer(links.app, name="links")
 app.add_typer(machines.app, name="machines")
 app.add_typer(roce.app, name="roce")
@@ -163,9 +190,7 @@ def preview(
 )
 def up(
     cluster: ClusterArg,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask; for scripts. --json does not ask either.")
-    ] = False,
+    yes: YesOpt = False,
     limit: LimitOpt = None,
     tags: TagsOpt = None,
     allow_unknown: AllowUnknownOpt = False,
@@ -195,7 +220,7 @@ def destroy(
     with_data: Annotated[
         bool, typer.Option("--with-data", help="Also what is protected in a cloud: disks of etcd, keys, backups.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed in scripts and with --json.")] = False,
+    yes: SureOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Delete the cluster. Asks for the cluster's name first.
@@ -226,19 +251,6 @@ def secret(
     from cli import build
 
     build.secret(checked(cluster), name)
-
-
-@app.command(
-    epilog=examples(
-        ("status lab", "API servers, etcds, nodes, add-ons"),
-        ("status lab --json", "the same for a machine: ok, and one item a part"),
-    )
-)
-def status(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
-    """Show how the running cluster is; exit 0 only when all is well. Reads only."""
-    from cli import look
-
-    look.status(checked(cluster), as_json=as_json)
 
 
 @app.command(

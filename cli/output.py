@@ -28,6 +28,11 @@ def print_json(value: object) -> None:
     sys.stdout.write("\n")
 
 
+def note(text: str) -> None:
+    """What somebody should know who does not read along."""
+    errors.print(Text(text, style="yellow"))
+
+
 def print_problems(problems: list[Problem]) -> None:
     """What is wrong with specs, and where each code is explained."""
     for problem in problems:

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from cli.exits import NotConfirmedError
-from cli.options import ClusterArg, JsonOpt, LimitOpt, examples
-from cli.output import Details, Steps, console, errors, print_json
+from cli.asking import confirm, evictions
+from cli.options import (
+    ClusterArg,
+    DrainTimeoutOpt,
+    EvictUnmanagedOpt,
+    JsonOpt,
+    KeepEmptyDirOpt,
+    LimitOpt,
+    WaitForJobsOpt,
+    WithoutRecordOpt,
+    YesOpt,
+    drain_rules,
+    examples,
+    seconds,
+)
+from cli.output import Details, Steps, console, errors, note, print_json
 from cli.specs import checked
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
     from operations.access import Access
     from operations.drain import Rules
-    from operations.reboot import Rebooter
+    from operations.reboot import Rebooter, RebootsError
     from operations.reboot_needs import Plan
     from operations.rolling import Outcome, Rolled
 
@@ -39,24 +51,15 @@ def reboot(
         int,
         typer.Option("--at-once", metavar="N", min=1, help="Hosts at a time, as far as pools' max_unavailable lets."),
     ] = 1,
-    drain_timeout: Annotated[
-        str, typer.Option("--drain-timeout", metavar="TIME", help="For a node's pods to be gone.")
-    ] = "15m",
+    drain_timeout: DrainTimeoutOpt = "15m",
     back_timeout: Annotated[
         str, typer.Option("--back-timeout", metavar="TIME", help="For a host to be back and its node free.")
     ] = "30m",
-    evict_unmanaged: Annotated[
-        bool, typer.Option("--evict-unmanaged", help="Also evict pods that nothing makes anew: they are lost.")
-    ] = False,
-    keep_empty_dir: Annotated[
-        bool, typer.Option("--keep-empty-dir", help="Refuse to evict pods that keep files on their node (emptyDir).")
-    ] = False,
-    wait_for_jobs: Annotated[
-        bool, typer.Option("--wait-for-jobs", help="Evict no pod of a Job: wait until it has finished.")
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask; for scripts. --json does not ask either.")
-    ] = False,
+    evict_unmanaged: EvictUnmanagedOpt = False,
+    keep_empty_dir: KeepEmptyDirOpt = False,
+    wait_for_jobs: WaitForJobsOpt = False,
+    yes: YesOpt = False,
+    without_record: WithoutRecordOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Reboot the hosts of sites that need it, drained, one after another.
@@ -68,22 +71,19 @@ def reboot(
     Exit 1 when a host failed, 4 when only some could not be asked.
     docs/reboot.md has more.
     """
-    from operations.drain import Rules
-
-    rules = Rules(_seconds(drain_timeout, "--drain-timeout"), evict_unmanaged, not keep_empty_dir, wait_for_jobs)
-    back_s = _seconds(back_timeout, "--back-timeout")
-    _reboot(checked(cluster), limit, rules, back_s, at_once, check=check, yes=yes or as_json, as_json=as_json)
-
-
-def _seconds(text: str, option: str) -> float:
-    from pydantic_core import PydanticCustomError
-
-    from cluster.quantities import parse_duration_ms
-
-    try:
-        return float(parse_duration_ms(text)) / 1000
-    except PydanticCustomError as error:
-        raise typer.BadParameter(f"{option}: {error.message()}; write 90s, 15m or 2h") from None
+    rules = drain_rules(drain_timeout, evict_unmanaged, keep_empty_dir, wait_for_jobs)
+    back_s = seconds(back_timeout, "--back-timeout")
+    _reboot(
+        checked(cluster),
+        limit,
+        rules,
+        back_s,
+        at_once,
+        check=check,
+        yes=yes or as_json,
+        without_record=without_record,
+        as_json=as_json,
+    )
 
 
 def _reboot(
@@ -95,13 +95,16 @@ def _reboot(
     *,
     check: bool,
     yes: bool,
+    without_record: bool,
     as_json: bool,
 ) -> None:
     from inventories.build import layout
     from inventories.matching import limited
     from operations import configure, stack
+    from operations.build import Selection
     from operations.reboot import Rebooter, session
     from operations.reboot_needs import plan as look
+    from operations.record import one_operation
     from operations.rolling import Rolled
 
     configure.refuse(cluster, configure.Request(limit))
@@ -112,11 +115,17 @@ def _reboot(
         with steps.step("hosts"):
             plan = look(cluster, access.api(), limited(layout(cluster), limit), executor, rules)
         _show(cluster.name, plan, quiet=as_json)
-        rolled = Rolled(())
-        if plan.hosts and not check:
-            if not yes:
-                _confirm(cluster.name, plan)
+        if check or not plan.hosts:
+            _conclude(cluster.name, plan, Rolled(()), check=check, as_json=as_json)
+            return
+        if not yes:
+            _confirm(cluster.name, plan)
+        about = Selection(limit).options
+        with one_operation(
+            cluster, access, "reboot", about, repeatable=True, without_record=without_record, report=note
+        ) as held:
             rolled = _run(plan, Rebooter(cluster, access.api, executor, rules, back_s), at_once, quiet=as_json)
+            held.outcome = _outcome(plan, rolled)
     _conclude(cluster.name, plan, rolled, check=check, as_json=as_json)
 
 
@@ -131,23 +140,15 @@ def _show(cluster: str, plan: Plan, *, quiet: bool) -> None:
     for each in plan.failed[:_SHOWN]:
         errors.print(Text(f"{each.host} ({each.pool}): left out, {each.failed}", style="yellow"))
     for each in plan.found:
-        for note in (*each.notes, *each.machine.get("slow", ())):
-            errors.print(Text(f"{each.host}: {note}", style="dim"))
+        for said in (*each.notes, *each.machine.get("slow", ())):
+            errors.print(Text(f"{each.host}: {said}", style="dim"))
 
 
 def _confirm(cluster: str, plan: Plan) -> None:
     from operations.reboot_needs import pods_of
 
-    pods, scratch = pods_of(plan.found)
-    if not sys.stdin.isatty():
-        raise NotConfirmedError(
-            f"no terminal to ask at; without being asked: ./menagerie reboot {cluster} --yes\n"
-            f"  to see first what needs it: ./menagerie reboot {cluster} --check"
-        )
-    told = f"{pods} pods are evicted" + (f", {scratch} of them with files on their node, which end" if scratch else "")
-    errors.print(f"Reboot {len(plan.hosts)} hosts? {told}. [y/N] ", end="", markup=False)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise NotConfirmedError("stopped, because you did not say yes; nothing was touched", declined=True)
+    question = f"Reboot {len(plan.hosts)} hosts? {evictions(*pods_of(plan.found))}."
+    confirm(question, f"reboot {cluster}", see=("what needs it", f"reboot {cluster} --check"))
 
 
 def _run(plan: Plan, rebooter: Rebooter, at_once: int, *, quiet: bool) -> Rolled:
@@ -167,14 +168,21 @@ def _run(plan: Plan, rebooter: Rebooter, at_once: int, *, quiet: bool) -> Rolled
         return run(plan, rebooter, at_once, details.tell, tell)
 
 
-def _conclude(cluster: str, plan: Plan, rolled: Rolled, *, check: bool, as_json: bool) -> None:
-    """Print the result; end with the worst that was found."""
-    from cli.failures import explain
+def _outcome(plan: Plan, rolled: Rolled) -> RebootsError | KeyboardInterrupt | None:
     from operations.reboot import RebootsError
 
     if rolled.interrupted:
-        raise KeyboardInterrupt
-    error = None if rolled.succeeded and not plan.failed else RebootsError(plan, rolled)
+        return KeyboardInterrupt()
+    return None if rolled.succeeded and not plan.failed else RebootsError(plan, rolled)
+
+
+def _conclude(cluster: str, plan: Plan, rolled: Rolled, *, check: bool, as_json: bool) -> None:
+    """Print the result; end with the worst that was found."""
+    from cli.failures import explain
+
+    error = _outcome(plan, rolled)
+    if isinstance(error, KeyboardInterrupt):
+        raise error
     if not as_json:
         if error:
             raise error

@@ -13,7 +13,10 @@ from cli.main import app
 from cli.output import errors, print_json, print_problems
 from cluster.load import SpecError
 
-_CHANGING = ("up", "configure", "destroy", "install", "reboot")
+_CHANGING = (
+    *("up", "configure", "destroy", "install", "reboot", "repair", "upgrade", "rotate"),
+    *("restore", "replace", "recover-space", "defragment"),
+)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -37,7 +40,10 @@ def run(arguments: Sequence[str]) -> int:
 
 def _failed(error: Exception, arguments: list[str], debug: bool) -> int:
     from cli.failures import Foreseen, explain  # imports every package
+    from operations.record import TakenOverError
 
+    if isinstance(error, TakenOverError):
+        interrupts.end_children()  # its heartbeat has interrupted them
     foreseen = explain(error)
     if foreseen is None:
         text = f"unexpected {type(error).__name__}: {error}"

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from cli.exits import NotConfirmedError
-from cli.options import ClusterArg, JsonOpt, examples, words
-from cli.output import Steps, console, errors, print_json
+from cli.asking import confirm
+from cli.options import ClusterArg, JsonOpt, YesOpt, examples, words
+from cli.output import Steps, console, print_json
 from cli.specs import checked
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def configure(
         list[str] | None,
         typer.Option("--without", metavar="CLUSTER", help="Leave out a cluster's tunnels; several with commas."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts. --json does not ask.")] = False,
+    yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Make edge routers of the Debian machines that the spec names as `host`.
@@ -145,7 +144,7 @@ def configure(
     with steps.step("clusters"):
         work = gateways.plan(one, words(without), steps.detail)
     if not (yes or check or as_json):
-        _confirm(one.name, work.inventory.hosts)
+        confirm(f"Configure {', '.join(work.inventory.hosts)}?", f"vpn configure {one.name}")
     with steps.step("routers"):
         report = gateways.configure(
             work, check=check, diff=diff, watch=lambda seen: steps.detail(f"{seen.host}: {seen.task}")
@@ -156,16 +155,6 @@ def configure(
         raise WorkersError(report, "a site keeps its other router") if not as_json else typer.Exit(1)
     if not as_json:
         _conclude(one.name, report, check=check, diff=diff)
-
-
-def _confirm(cluster: str, hosts: tuple[str, ...]) -> None:
-    if not sys.stdin.isatty():
-        raise NotConfirmedError(
-            f"no terminal to ask at; without being asked: ./menagerie vpn configure {cluster} --yes"
-        )
-    errors.print(f"Configure {', '.join(hosts)}? [y/N] ", end="", markup=False)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise NotConfirmedError("stopped, because you did not say yes; nothing was touched", declined=True)
 
 
 def _conclude(cluster: str, report: RunReport, *, check: bool, diff: bool) -> None:

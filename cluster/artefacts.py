@@ -11,6 +11,15 @@ from dataclasses import dataclass
 from cluster import versions
 
 ARCH = "amd64"
+KUBERNETES_PROGRAMS = (
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "kubeadm",
+    "kubectl",
+)
+"""What is downloaded at the version of Kubernetes."""
 
 
 @dataclass(frozen=True, order=True)
@@ -32,10 +41,9 @@ def _github(name: str, version: str, repository: str, file: str) -> Artefact:
 
 def catalogue(kubernetes: str = versions.KUBERNETES) -> dict[str, Artefact]:
     """Program name -> where upstream publishes it. etcd, containerd, cni-plugins, crictl and
-    konnectivity-server are .tar.gz archives; the others are bare binaries."""
+    konnectivity-server are .tar.gz archives, restic is a binary in bzip2; the others are bare binaries."""
     v = versions
-    programs = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubeadm", "kubectl")
-    return {program: _kubernetes(program, kubernetes) for program in programs} | {
+    return {program: _kubernetes(program, kubernetes) for program in KUBERNETES_PROGRAMS} | {
         "etcd": _github("etcd", v.ETCD, "etcd-io/etcd", f"etcd-v{v.ETCD}-linux-{ARCH}.tar.gz"),
         "containerd": _github(
             "containerd", v.CONTAINERD, "containerd/containerd", f"containerd-{v.CONTAINERD}-linux-{ARCH}.tar.gz"
@@ -55,6 +63,7 @@ def catalogue(kubernetes: str = versions.KUBERNETES) -> dict[str, Artefact]:
             "kubernetes-sigs/apiserver-network-proxy",
             f"proxy-server-linux-{ARCH}",
         ),
+        "restic": _github("restic", v.RESTIC, "restic/restic", f"restic_{v.RESTIC}_linux_{ARCH}.bz2"),
     }
 
 

@@ -2,7 +2,7 @@
 
 `reference` is the text of docs/errors.md. Codes are those of the kinds: CFG the file itself, NET
 ranges, FLN flannel, ETC etcd, CLD clouds and pools, INV machines, LNK their links, ARP neighbour tables, ROC RDMA over Ethernet, PRV machines installed from nothing, VER versions, SEC secrets and
-certificates, PUB the public endpoint, STO volumes of pods, VPN joined sites, CPH storage of sites (Ceph).
+certificates, PUB the public endpoint, RPR repairs of nodes, STO volumes of pods, VPN joined sites, CPH storage of sites (Ceph).
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ MEANING: dict[str, str] = {
     "ETC-007": "election_timeout is under five heartbeats, or over 50 s. etcd refuses to start.",
     "ETC-008": "The disk is a network disk whose writes take milliseconds, isn't one that the cloud has, or is a local "
     "one where the machine has none, or one for two etcds. For events, or in development, a slow one only warns.",
-    "ETC-009": "Backups are kept for less time than lies between two, or are taken without a break.",
+    "ETC-009": "Backups are kept for less time than lies between two or between two drills, are taken without a break, "
+    "are tried more often than made, or are kept for longer than the cloud's bucket guards them.",
     "CLD-001": "A region or a zone that the cloud doesn't have. Clouds' entries are those of cluster/catalogue/, with "
     "sources and dates; for what is newer, --allow-unknown turns this error into a warning.",
     "CLD-002": "A machine type that the cloud doesn't have, or that is another cloud's. --allow-unknown lets the first "
@@ -162,14 +163,21 @@ MEANING: dict[str, str] = {
     "REG-002": "Mirrors that don't go together: one twice for a registry, one of itself, or an authority for mirrors that are "
     "spoken to without TLS.",
     "REG-003": "The file of the mirrors' authority isn't there, holds no certificate, or holds a private key.",
+    "RPR-001": "A condition that makes a node a broken one stands twice, means that the node is well, or asks for what its action "
+    "can't do.",
+    "RPR-002": "A brake of repairs that never brakes (all nodes of a pool, or of the cluster), or, only a warning, one that comes "
+    "to no node at all, so nothing of a pool is ever repaired. docs/repair.md has the sources of the defaults.",
+    "RPR-003": "Times of repairs that undo each other: a repair that is forgotten before its node could be found broken again is "
+    "repeated for ever, and a window below a node's startup counts nothing.",
+    "RPR-004": "Machines are to be installed anew, and no site has BMCs through which they could be.",
     "SEC-001": "A key, a user or a password stands in clear where a path or an address must, and is never repeated. Or a key "
     "that other tools have and that would weaken TLS, authorities or encryption at rest, which have no setting.",
     "SEC-002": "Names for the API's certificate. They follow from the spec, so that none is missing: the name and "
     "addresses of the API, the first address of services, and control_plane.public.name.",
     "VER-001": "A version for kubelets, which other tools have. A node runs that of its API servers: a kubelet that is newer "
     "than they are, or more than three minors older, isn't supported (Version Skew Policy).",
-    "VER-002": "A minor version of Kubernetes other than the one that this release writes flags for; in the lab, any "
-    "version but the one that is built here.",
+    "VER-002": "A minor version of Kubernetes other than those that this release has tried its flags with; in the lab, any "
+    "version but the ones that are built here. From one supported minor to the next goes `menagerie upgrade`.",
     "VER-003": "A version for etcd, which other tools have. The one of this release is tested with it; older ones have known "
     "ways around etcd's authorization, and data passes each minor on its way up.",
     "VER-004": "Flags or feature gates, which other tools have. Those of this release are written for its versions; a program "

@@ -12,6 +12,8 @@ from cluster.artefacts import Artefact
 
 JOIN_TOKEN = "join-token"
 """Name in the cluster's store of the token by which workers in the region join: API servers write it anew."""
+PAYLOAD_DIGEST = "payload.sha256"
+"""Name, among the secrets of a host of etcds, of the SHA-256 of what it is to be: it takes no other payload while it runs."""
 STORAGE_CLASSES = "storage-classes.json"
 """Name, among the secrets of API servers, of the classes of volumes, which hold facts that only the stack knows."""
 
@@ -46,6 +48,8 @@ class Download:
     path: str = ""
     members: tuple[tuple[str, str], ...] = ()
     mode: int = 0o755
+    is_late: bool = False
+    """Fetched once the units run, none of which needs it to start."""
 
 
 @dataclass(frozen=True, order=True)
@@ -66,6 +70,56 @@ class Disk:
     """In bytes. Smaller disks are passed over; of several blank ones the smallest is taken, then the first."""
 
 
+@dataclass(frozen=True, order=True)
+class Consumer:
+    """A program that runs with files which may change while it does: what the store holds, or certificates made of that.
+
+    It is restarted when one of `paths` is newer than its start; where `loaded` says something, it reads them again by
+    itself and is not restarted.
+    """
+
+    unit: str
+    paths: tuple[str, ...]
+    loaded: tuple[str, ...] = ()
+    """Command that ends with 0 once the program has read them again."""
+    lock: tuple[str, ...] = ()
+    """Command that runs the words after it while no other host of the cluster does so."""
+    before: tuple[str, ...] = ()
+    """Command without whose success it is not restarted: the others can do without this one."""
+    ready: tuple[str, ...] = ()
+    """Command that succeeds once the program serves again."""
+    settle_s: int = 0
+    """How long the lock is kept after that."""
+
+
+@dataclass(frozen=True, order=True)
+class Program:
+    """What a unit runs: it is restarted for another payload when one of `paths`, or its own file, is newer than its start."""
+
+    unit: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """How a host takes up what its store holds anew, without a boot.
+
+    report: command to which ``lease grant ...`` and ``put ...`` are added, so that operators can read what a host has; none
+    where it reaches no etcd.
+    renew: command that remakes what the host makes out of its secrets; it prints a JSON object, path of a certificate ->
+    first and last second of its life.
+    programs: what an operator may have restarted for another payload while the host runs (`userdata.applying`); none where
+    another payload is another host.
+    """
+
+    consumers: tuple[Consumer, ...]
+    report: tuple[str, ...]
+    renew: tuple[str, ...] = ()
+    reader: str = ""
+    """As whom the host reads the store."""
+    programs: tuple[Program, ...] = ()
+
+
 @dataclass(frozen=True)
 class HostConfig:
     """All that one kind of host is given at boot."""
@@ -78,5 +132,6 @@ class HostConfig:
     """System users to create before files are written, without a shell or a home."""
     start: tuple[str, ...] = ()
     """systemd units to enable and start, in this order, once everything is in place."""
+    refresh: Refresh | None = None
     packages: tuple[str, ...] = field(default=())
     """Debian packages that the host's image must hold; checked, not installed, at boot."""

@@ -6,6 +6,8 @@ cluster's secret store.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -17,6 +19,8 @@ class HostOutput(_Output):
     name: str
     address: str
     zone: str = ""
+    member: str = ""
+    """Of an etcd's host: the name of its member of that etcd, which is another where hosts are shared."""
 
 
 class EtcdOutput(_Output):
@@ -33,6 +37,20 @@ class ArtefactOutput(_Output):
     """Artefact.source -> hex digest."""
     registry: str | None
     """host:port that mirrors the image registries."""
+
+
+class BucketOutput(_Output):
+    """A bucket of the cluster's, without the right to use it."""
+
+    kind: Literal["s3", "azure", "gcs"]
+    name: str
+    """Of the bucket; in Azure of the container."""
+    account: str = ""
+    """Azure only: the storage account that the container is in."""
+    region: str = ""
+    """S3 only."""
+    endpoint: str | None = None
+    """URL of an S3 server that is not AWS's; None for the cloud's own."""
 
 
 class SshOutput(_Output):
@@ -59,6 +77,8 @@ class ClusterOutputs(_Output):
     etcds: dict[str, EtcdOutput]
     artefacts: ArtefactOutput
     ssh: SshOutput = SshOutput()
+    buckets: dict[str, BucketOutput] = {}
+    """Use -> bucket: ``backups``, which keeps what is written against being deleted, and ``records``, which does not."""
     vpn_gateways: dict[str, tuple[str, ...]] = {}
     """Edge router, as ``<site>/<router>`` -> public addresses of the gateway's ends that its tunnels lead to, in order."""
     vpn_names: dict[str, tuple[str, ...]] = {}

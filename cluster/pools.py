@@ -91,6 +91,8 @@ class Pool(Model):
     max_unavailable: Share = "10%"
     """Machines at a site that may be out of service at a time where it is for us to choose: a number, or a share of the
     pool; one at least."""
+    max_unhealthy: Share | None = None
+    """Nodes that may be unwell at once; above it none of the pool is repaired. Default: repair.max_unhealthy."""
     machine: str | None = None
     """Machine type, in the cloud's own words; for workers in the region."""
     min: int = Field(default=0, ge=0)

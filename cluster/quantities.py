@@ -197,10 +197,10 @@ def parse_share(value: Any) -> Any:
     raise refuse("CFG-003", f"{value!r} is no number of machines and no share", "write 2 or 10%")
 
 
-def share_of(share: str, total: int) -> int:
-    """How many of `total` a `Share` is: rounded down, and one at least."""
+def share_of(share: str, total: int, least: int = 1) -> int:
+    """How many of `total` a `Share` is: rounded down, and `least` at least."""
     number = int(share.rstrip("%"))
-    return max(total * number // 100 if share.endswith("%") else number, 1)
+    return max(total * number // 100 if share.endswith("%") else number, least)
 
 
 Share = Annotated[

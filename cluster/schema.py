@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from cluster import ceph, kernel, links, pools, provisioning, registries, roce, sites, spec, versions, volumes
+from cluster import ceph, kernel, links, pools, provisioning, registries, repair, roce, sites, spec, versions, volumes
 from cluster.pools import HostsFile
 from cluster.quantities import format_bytes, format_duration_ms
 from cluster.spec import ClusterSpec
@@ -40,6 +40,7 @@ _EXAMPLES: dict[str, dict[str, list[Any]]] = {
     "Networks": {"cluster": [["10.9.0.0/24"]]},
     "Artefacts": {"mirror": ["https://mirror.example.org"], "registry": ["registry.example.org:5000"]},
     "Mirror": {"address": ["harbor.sjc1.example.org:5000"], "of": [["docker.io", "registry.k8s.io"]]},
+    "Condition": {"type": ["ReadonlyFilesystem"], "status": ["True"]},
     "Host": {"mac": ["b8:59:9f:aa:bb:cc"]},
 }
 
@@ -64,7 +65,7 @@ def _describe(name: str, definition: dict[str, Any]) -> None:
     repeat the key, no names that the model refuses."""
     model = next(
         getattr(module, name)
-        for module in (spec, pools, sites, links, kernel, roce, ceph, provisioning, registries, volumes)
+        for module in (spec, pools, sites, links, kernel, roce, ceph, provisioning, registries, repair, volumes)
         if hasattr(module, name)
     )
     about = vars(model).get("__doc__")
@@ -82,11 +83,18 @@ def _describe(name: str, definition: dict[str, Any]) -> None:
 
 def _tidy_default(field: dict[str, Any]) -> None:
     """As an operator would write it; nothing where the default is that there is none."""
-    default = field.get("default")
-    if isinstance(default, dict):
-        default = {key: value for key, value in default.items() if value is not None} or None
+    default = _given(field.get("default"))
+    if default == {}:
+        default = None
     if isinstance(default, int) and field.get("type") == "string":
         default = format_bytes(default) if "iB" in field["pattern"] else format_duration_ms(default)
     field.pop("default", None)
     if default is not None:
         field["default"] = default
+
+
+def _given(value: Any) -> Any:
+    """Without the keys that have no value."""
+    if isinstance(value, dict):
+        return {key: _given(inner) for key, inner in value.items() if inner is not None}
+    return [_given(inner) for inner in value] if isinstance(value, list) else value

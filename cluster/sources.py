@@ -13,6 +13,8 @@ from cluster.spec import ClusterSpec
 _FILE = Path(__file__).with_name("checksums.yaml")
 _OF_OPERATORS = frozenset({"kubectl"})
 """Programs that no host downloads."""
+_OF_BACKUPS = frozenset({"restic"})
+"""Programs that hosts download where an etcd has backups."""
 
 
 @cache
@@ -29,5 +31,6 @@ def source_of(spec: ClusterSpec) -> ArtefactSource:
 def without_checksum(spec: ClusterSpec) -> tuple[Artefact, ...]:
     """Downloads of hosts that no checksum is known of: no host would take them."""
     known = source_of(spec).sha256
+    unused = _OF_OPERATORS if spec.has_backups else _OF_OPERATORS | _OF_BACKUPS
     wanted: Iterable[Artefact] = catalogue(spec.kubernetes.version).values()
-    return tuple(each for each in wanted if each.name not in _OF_OPERATORS and each.source not in known)
+    return tuple(each for each in wanted if each.name not in unused and each.source not in known)

@@ -28,6 +28,7 @@ from cluster.quantities import (
     Sha256,
     WithoutPassword,
 )
+from cluster.repair import Repair
 from cluster.sites import Site
 from cluster.volumes import Storage
 
@@ -87,7 +88,9 @@ class Backup(Model):
     every: DurationMs
     """Time from one snapshot to the next."""
     keep: DurationMs
-    """Age at which a snapshot is removed."""
+    """Age at which a snapshot is removed; by the next drill that finds all well."""
+    drill: DurationMs = 86_400_000
+    """Time from one drill to the next: the newest snapshot is restored into an etcd of its own, and compared."""
 
 
 class EtcdHosts(StrEnum):
@@ -254,8 +257,15 @@ class ClusterSpec(Model):
     """Workers, by kind: name -> pool."""
     storage: Storage = Storage()
     """Volumes of pods on workers in the region."""
+    repair: Repair = Repair()
+    """When nodes are repaired by themselves, and what stops that."""
     artefacts: Artefacts = Artefacts()
     """Where hosts download programs and images from. Default: the upstream sites."""
+
+    @property
+    def has_backups(self) -> bool:
+        """Whether any etcd has."""
+        return any(etcd.backup for etcd in (self.etcd.main, self.etcd.events))
 
     @property
     def cloud_workers(self) -> int:

@@ -13,6 +13,7 @@ from typing import Any
 
 from cluster import versions
 from cluster.document import Where, show
+from cluster.releases import MOST_BEHIND, SUPPORTED, Part
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,7 @@ Speaker = Callable[[_Key], Tried | None]
 _FLAGS = "feature_gates runtime_config extra_args extra_flags args flags kubelet_extra_args apiserver_extra_args"
 _LAST_BYPASS = (3, 6, 14)
 """etcd's first 3.6 without known ways around its authorization: GHSA-xg4h-6gfc-h4m8, mended in July 2026."""
-_MOST_BEHIND = 3
-"""Minor versions that a kubelet may be older than its API servers ("Version Skew Policy")."""
+_MOST_BEHIND = MOST_BEHIND[Part.KUBELET]
 
 
 def tried(where: Where, data: Any) -> Tried | None:
@@ -119,7 +119,7 @@ def _flag(key: _Key) -> Tried | None:
     if not (key.is_one_of(_FLAGS) or key.is_one_of("kubelet kube_apiserver apiserver")):
         return None
     message = (
-        f"{key.path}: flags and feature gates have no setting; they are written for Kubernetes {versions.KUBERNETES} and "
+        f"{key.path}: flags and feature gates have no setting; they are written for Kubernetes {' and '.join(SUPPORTED)} and "
         f"etcd {versions.ETCD}, and a program doesn't start with one that it doesn't know"
     )
     hint = "remove it; what every cluster needs is a change of control_plane/flags.py, etcd/flags.py or roles/kubelet"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cluster.spec import Cluster
 from cluster.tls import CIPHER_SUITES
-from control_plane import paths
+from control_plane import paths, sizing
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd import apiserver
 from network.addresses import AddressPlan
@@ -45,6 +45,7 @@ def api_server(cluster: Cluster, plan: AddressPlan) -> Flags:
         **_audit(),
         **_etcd(cluster, plan),
         **_towards_nodes(),
+        **sizing.flags("kube-apiserver", sizing.most_nodes(cluster)),
     }
 
 
@@ -157,20 +158,18 @@ def controller_manager(cluster: Cluster) -> Flags:
         "requestheader-client-ca-file": f"{paths.PKI}/front-proxy-ca.crt",
         "root-ca-file": f"{paths.PKI}/ca.crt",
         "service-account-private-key-file": f"{paths.PKI}/sa.key",
-        "cluster-signing-cert-file": f"{paths.PKI}/ca.crt",
+        "cluster-signing-cert-file": paths.SIGNING_CA,
         "cluster-signing-key-file": f"{paths.PKI}/ca.key",
         "feature-gates": "RotateKubeletServerCertificate=true",
         # Finished pods of batch jobs stay readable, and no longer crowd main's database than this.
         "terminated-pod-gc-threshold": "5000",
-        # Kubernetes' defaults, 20 and 30, are for a hundred nodes.
-        "kube-api-qps": "100",
-        "kube-api-burst": "200",
+        **sizing.flags("kube-controller-manager", sizing.most_nodes(cluster)),
     }
 
 
-def scheduler(kubeconfig: str) -> Flags:
+def scheduler(cluster: Cluster, kubeconfig: str) -> Flags:
     """Flags of kube-scheduler: CIS 1.4."""
-    return _elected(kubeconfig)
+    return {**_elected(kubeconfig), **sizing.flags("kube-scheduler", sizing.most_nodes(cluster))}
 
 
 def _elected(kubeconfig: str) -> Flags:

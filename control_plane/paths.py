@@ -2,6 +2,9 @@
 
 KUBERNETES = "/etc/kubernetes"
 PKI = f"{KUBERNETES}/pki"
+SIGNING_CA = f"{PKI}/ca-signing.crt"
+"""The one authority that signs for kubelets: the controller manager refuses a file of several (pkg/controller/certificates/
+signer/ca_provider.go), as ``ca.crt`` is while another is introduced."""
 ETCD_CA = f"{PKI}/etcd/ca.crt"
 ETCD_CERTIFICATE = f"{PKI}/apiserver-etcd-client.crt"
 ETCD_KEY = f"{PKI}/apiserver-etcd-client.key"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from audit import programs
 from cluster import preflight
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import STORAGE_CLASSES, Download, HostConfig, HostFile, SecretRef
+from cluster.programs import without_words
 from cluster.spec import Cluster
 from cluster.storage import controllers_pool
-from control_plane import flags, kubeadm, manifests, paths, units
+from control_plane import flags, kubeadm, manifests, paths, refreshing, reports, units
 from etcd.apiserver import probe_path
+from etcd.render import program_download
 from network.addresses import ROLES, AddressPlan, node_ranges
 
 _HERE = Path(__file__).resolve().parent
@@ -25,15 +28,19 @@ def host_config(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> 
     Raises KeyError where `source` has no checksum for a program.
     """
     known = catalogue(cluster.spec.kubernetes.version)
-    for program in PROGRAMS:
+    for program in (*PROGRAMS, "etcd"):
         source.checksum(known[program])
     return HostConfig(
         files=(*units.files(cluster, plan), *_configuration(cluster, plan), *_programs(cluster)),
         secrets=secrets(cluster),
-        downloads=tuple(Download(known[program], path=f"{paths.BIN}/{program}") for program in PROGRAMS),
+        downloads=(
+            *(Download(known[program], path=f"{paths.BIN}/{program}") for program in PROGRAMS),
+            program_download(known["etcd"], "etcdctl"),
+        ),
         users=units.accounts(cluster, plan),
         start=tuple(unit.name for unit in units.units(cluster, plan)),
         packages=PACKAGES,
+        refresh=refreshing.refresh(cluster, plan),
     )
 
 
@@ -42,6 +49,7 @@ def secrets(cluster: Cluster) -> tuple[SecretRef, ...]:
     pki = paths.PKI
     certificates = {
         "kubernetes-ca.crt": f"{pki}/ca.crt",
+        "kubernetes-ca-signing.crt": paths.SIGNING_CA,
         "front-proxy-ca.crt": f"{pki}/front-proxy-ca.crt",
         "service-account.pub": f"{pki}/sa.pub",
         "etcd-client.crt": paths.ETCD_CERTIFICATE,
@@ -78,6 +86,8 @@ def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
         "users": {
             "konnectivity-server": flags.KONNECTIVITY_USER,
             "kubelet-csr-approver": manifests.APPROVER_USER,
+            "host-report": reports.USER,
+            refreshing.KUBECONFIG: refreshing.USER,
         }
         | ({"join-tokens": manifests.TOKENS_USER} if cluster.spec.cloud_workers else {})
         | ({"node-preflight": preflight.USER} if cluster.spec.checked_workers else {}),
@@ -95,8 +105,9 @@ def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
 
 
 def _programs(cluster: Cluster) -> tuple[HostFile, ...]:
-    return tuple(
-        HostFile(f"{paths.LIBRARY}/menagerie_host/{path.name}", path.read_text())
+    ours = (
+        HostFile(f"{paths.LIBRARY}/menagerie_host/{path.name}", without_words(path.read_text()))
         for path in sorted((_HERE / "host").glob("*.py"))
         if path.stem != "preflight" or cluster.spec.checked_workers
     )
+    return (*ours, programs.collector())

@@ -38,6 +38,7 @@ ORDER = (
     "kubelet-csr-approver.service",
     "node-preflight.service",
     "cluster-bootstrap.service",
+    "host-report.service",
     "join-tokens.service",
 )
 """The order in which menagerie-boot starts them; the last only where workers are in the region, node-preflight only where
@@ -60,6 +61,8 @@ class Unit:
     settings: tuple[str, ...] = ()
     writable: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    processes: str = "invisible"
+    """ProtectProc=: which processes of other users it sees."""
 
 
 def files(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
@@ -74,10 +77,11 @@ def units(cluster: Cluster, plan: AddressPlan) -> tuple[Unit, ...]:
         _konnectivity_server(cluster),
         _api_server(cluster, plan),
         _controller_manager(cluster),
-        _scheduler(),
+        _scheduler(cluster),
         _approver(),
         *((_node_preflight(),) if cluster.spec.checked_workers else ()),
         _cluster_bootstrap(),
+        _host_report(),
         *((_join_tokens(),) if cluster.spec.cloud_workers else ()),
     )
 
@@ -140,11 +144,11 @@ def _controller_manager(cluster: Cluster) -> Unit:
     )
 
 
-def _scheduler() -> Unit:
+def _scheduler(cluster: Cluster) -> Unit:
     return Unit(
         name="kube-scheduler.service",
         description="Kubernetes scheduler",
-        words=_command("kube-scheduler", flags.scheduler(f"{_CREDENTIALS}/kubeconfig")),
+        words=_command("kube-scheduler", flags.scheduler(cluster, f"{_CREDENTIALS}/kubeconfig")),
         user=SCHEDULER_ACCOUNT,
         credentials=(("kubeconfig", f"{paths.KUBERNETES}/scheduler.conf"),),
     )
@@ -202,6 +206,20 @@ def _cluster_bootstrap() -> Unit:
         type="oneshot",
         after=("kube-apiserver.service",),
         settings=(_PYTHON_PATH, "RuntimeDirectory=cluster-bootstrap", "RuntimeDirectoryMode=0700"),
+    )
+
+
+def _host_report() -> Unit:
+    return Unit(
+        name="host-report.service",
+        description="Writes how this host is set up where operators read it",
+        documentation="https://www.cisecurity.org/benchmark/kubernetes",
+        words=_python("report"),
+        after=("cluster-bootstrap.service",),
+        credentials=(("kubeconfig", f"{paths.KUBERNETES}/host-report.conf"),),
+        settings=(_PYTHON_PATH,),
+        # As root, and nothing hidden: modes of what is hidden, or of others' processes, would not be true.
+        processes="default",
     )
 
 

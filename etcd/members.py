@@ -12,6 +12,7 @@ from cluster.spec import Cluster, EtcdCluster, RoleName
 from network.addresses import ROLES, AddressPlan
 
 _FIRST_LOCAL_PORT = 2383
+_FIRST_AGENT_PORT = _FIRST_LOCAL_PORT + 4 * len(ROLES)
 
 
 @dataclass(frozen=True)
@@ -51,9 +52,18 @@ def http_port(cluster: Cluster, role: RoleName) -> int:
     return _local_ports(cluster)[len(ROLES) + ROLES.index(role)]
 
 
-def _local_ports(cluster: Cluster) -> list[int]:
+def agent_port(cluster: Cluster) -> int:
+    """TCP port of the agent on every member's host: 2391, or the next one that no etcd of the cluster uses."""
+    return next(port for port in range(_FIRST_AGENT_PORT, 65536) if port not in _taken(cluster))
+
+
+def _taken(cluster: Cluster) -> set[int]:
     etcds = [settings(cluster, each) for each in ROLES]
-    taken = {port for etcd in etcds for port in (etcd.client_port, etcd.peer_port)}
+    return {port for etcd in etcds for port in (etcd.client_port, etcd.peer_port)}
+
+
+def _local_ports(cluster: Cluster) -> list[int]:
+    taken = _taken(cluster)
     return [port for port in range(_FIRST_LOCAL_PORT, _FIRST_LOCAL_PORT + 4 * len(ROLES)) if port not in taken]
 
 

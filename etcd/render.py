@@ -15,20 +15,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache
-from pathlib import Path
 from typing import TypeVar
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
+from audit import programs
 from cluster.artefacts import Artefact, ArtefactSource, catalogue
-from cluster.files import Disk, Download, HostConfig, HostFile, SecretRef
+from cluster.files import Disk, Download, HostConfig, HostFile, Refresh, SecretRef
 from cluster.spec import Cluster, RoleName
+from etcd import agent, backups
 from etcd.flags import flags, pki_dir
 from etcd.members import client_urls, data_dir, member, members
+from etcd.refreshing import refresh
+from etcd.templates import USER, render, unit_name
 from network.addresses import ROLES, AddressPlan
 
-USER = "etcd"
 _OWNER = f"{USER}:{USER}"
 _T = TypeVar("_T")
 
@@ -39,16 +38,22 @@ def host_config(
     """All that the host of this member needs for this etcd; see `merge` for a host with two.
 
     Raises ValueError when the etcd has no such member, and KeyError when `source` has no checksum
-    for etcd's archive.
+    for etcd's archive, or for restic where the etcd has backups.
     """
     archive = catalogue(cluster.spec.kubernetes.version)["etcd"]
     source.checksum(archive)
-    return HostConfig(
+    own = HostConfig(
         files=_files(cluster, role, member_name, plan),
         secrets=secrets(role, member_name),
-        downloads=(_download(archive),),
+        downloads=(program_download(archive, "etcd", "etcdctl", "etcdutl"),),
         users=(USER,),
         start=(unit_name(role),),
+        refresh=refresh(cluster, role, member_name, plan),
+    )
+    return merge(
+        agent.host_config(cluster, member(cluster, role, member_name, plan).host, plan),
+        own,
+        backups.host_config(cluster, role, member_name, plan, source),
     )
 
 
@@ -89,6 +94,18 @@ def merge(*configs: HostConfig) -> HostConfig:
         users=_once(user for config in configs for user in config.users),
         start=_once(unit for config in configs for unit in config.start),
         packages=_once(package for config in configs for package in config.packages),
+        refresh=_one_refresh([config.refresh for config in configs if config.refresh]),
+    )
+
+
+def _one_refresh(several: list[Refresh]) -> Refresh | None:
+    """It reports to the first etcd of the host."""
+    if not several:
+        return None
+    return replace(
+        several[0],
+        consumers=_once(consumer for each in several for consumer in each.consumers),
+        programs=_once(program for each in several for program in each.programs),
     )
 
 
@@ -97,14 +114,9 @@ def data_disk(cluster: Cluster, role: RoleName, devices: tuple[str, ...], size: 
     return Disk(data_dir(cluster, role), f"etcd-{role}", devices, size=size)
 
 
-def unit_name(role: RoleName) -> str:
-    """The systemd unit of a member of this etcd."""
-    return f"etcd-{role}.service"
-
-
 def unit(cluster: Cluster, role: RoleName, member_name: str, plan: AddressPlan) -> str:
     """Text of the member's systemd unit."""
-    return _render(
+    return render(
         "etcd.service.j2",
         cluster=cluster.name,
         role=role,
@@ -139,31 +151,17 @@ def _files(cluster: Cluster, role: RoleName, member_name: str, plan: AddressPlan
     return (
         # 0600 is CIS 1.1.7.
         HostFile(f"/etc/systemd/system/{unit_name(role)}", unit(cluster, role, member_name, plan), 0o600),
-        HostFile(env, _render("etcdctl.env.j2", endpoints=endpoints, pki=pki_dir(role)), 0o600),
-        HostFile(f"/usr/local/sbin/etcdctl-{role}", _render("etcdctl.sh.j2", role=role, env=env), 0o700),
+        programs.collector(),
+        HostFile(env, render("etcdctl.env.j2", endpoints=endpoints, pki=pki_dir(role)), 0o600),
+        HostFile(f"/usr/local/sbin/etcdctl-{role}", render("etcdctl.sh.j2", role=role, env=env), 0o700),
     )
 
 
-def _download(archive: Artefact) -> Download:
+def program_download(archive: Artefact, *programs: str) -> Download:
+    """Programs out of etcd's archive."""
     folder = archive.source.rsplit("/", 1)[1].removesuffix(".tar.gz")
-    programs = ("etcd", "etcdctl", "etcdutl")
     return Download(archive, members=tuple((f"{folder}/{name}", f"/usr/local/bin/{name}") for name in programs))
 
 
 def _once(things: Iterable[_T]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys(things))
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,
-    )
-
-
-def _render(template: str, **values: object) -> str:
-    return _environment().get_template(template).render(**values)

@@ -37,6 +37,8 @@ class Role(StrEnum):
     CLOUD_API = "API of the cloud"
     """By which volumes are made and attached."""
     FILE_STORE = "shared file system"
+    BUCKETS = "object storage"
+    """Where etcds have their backups."""
     ARTEFACT_MIRROR = "artefact mirror"
     """Or the upstream download sites."""
     REGISTRY = "image registry"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdHosts, FlannelBackend, RoleName
 from cluster.storage import controllers_pool, has_file
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
-from etcd.members import settings
+from etcd.members import agent_port, settings
 from flows.flow import CLOUD_SIDE, Flow, Protocol, Role, Table
 from network.addresses import ROLES
 
@@ -38,10 +38,10 @@ UPSTREAM = ArtefactSource(mirror=None, sha256={})
 _KEEPS: dict[RoleName, str] = {"main": "everything but Events", "events": "Events"}
 
 
-def flows(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> Table:
+def flows(cluster: Cluster, source: ArtefactSource = UPSTREAM, buckets: str | None = None) -> Table:
     """The flows that a checked cluster needs, by destination; what is not among them stays closed.
 
-    source: where hosts download, as the provider knows it.
+    source: where hosts download, as the provider knows it. buckets: URL of the server of buckets, None for the cloud's.
     """
     spec = cluster.spec
     workers = tuple(_workers(spec))
@@ -50,10 +50,12 @@ def flows(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> Table:
     return (
         *_into_control_plane(spec, workers),
         *(flow for role in ROLES for flow in _into_etcd(cluster, role, hosts[role])),
+        *(flow for host in dict.fromkeys(hosts.values()) for flow in _into_agent(cluster, host)),
         *_into_workers(spec, workers),
         *_into_pods(spec, workers),
         *_between_site_and_cloud(spec),
         *_for_volumes(spec),
+        *_for_backups(cluster, hosts, buckets),
         *_to_the_outside(spec, machines, workers, source),
     )
 
@@ -100,6 +102,11 @@ def _into_etcd(cluster: Cluster, role: RoleName, hosts: Role) -> Iterator[Flow]:
     yield from _tcp([Role.OPERATOR], hosts, client, f"Status asks every member of etcd {role} for its health.")
     yield from _tcp([hosts], hosts, client, f"etcdctl-{role} on the host of a member asks every member.")
     yield from _tcp([hosts], hosts, peer, f"Members of etcd {role} replicate to each other.")
+
+
+def _into_agent(cluster: Cluster, hosts: Role) -> Iterator[Flow]:
+    """One for all members of a host."""
+    yield from _tcp([Role.OPERATOR], hosts, [agent_port(cluster)], "The agent on the host of members mends them.")
 
 
 def _into_workers(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow]:
@@ -158,6 +165,12 @@ def _for_volumes(spec: ClusterSpec) -> Iterator[Flow]:
         yield from _tcp(worker, Role.FILE_STORE, ports, "Nodes mount shared file systems for their pods.")
 
 
+def _for_backups(cluster: Cluster, hosts: Mapping[RoleName, Role], buckets: str | None) -> Iterator[Flow]:
+    writing = dict.fromkeys(host for role, host in hosts.items() if settings(cluster, role).backup)
+    why = "Backups of etcd, and drills that try them, encrypted before they leave the host."
+    yield from _tcp(writing, Role.BUCKETS, [_port(buckets)], why)
+
+
 def _to_registries(spec: ClusterSpec, workers: tuple[Role, ...], source: ArtefactSource) -> Iterator[Flow]:
     """Sites may have mirrors of their own."""
     shared = _port(source.registry)
@@ -173,7 +186,7 @@ def _to_the_outside(
     spec: ClusterSpec, machines: tuple[Role, ...], workers: tuple[Role, ...], source: ArtefactSource
 ) -> Iterator[Flow]:
     in_cloud = tuple(machine for machine in machines if machine in CLOUD_SIDE)
-    fetched = "What a host is to be, and its own secrets, which it fetches at boot by its identity."
+    fetched = "What a host is to be, and its own secrets, which it fetches by its identity."
     yield from _tcp(in_cloud, Role.SECRET_STORE, [HTTPS], fetched)
     yield from _tcp(machines, Role.ARTEFACT_MIRROR, [_port(source.mirror)], "Programs, by URL and checksum.")
     yield from _to_registries(spec, workers, source)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from cluster import versions
 from cluster.artefacts import ARCH
-from lab import disk, tar
+from lab import disk, releases, tar
 from lab.errors import LabError
 from lab.shell import run, succeeds
 from tools import build, cache, manifest
@@ -59,21 +59,28 @@ class ImageStore:
 _PROTOCOLS = b"tcp 6 TCP\nudp 17 UDP\nsctp 132 SCTP\n"
 
 
-def programs() -> tuple[str, ...]:
-    """The programs of tools/ that the images are made of."""
-    return ("kube-proxy", "coredns", "proxy-agent")
+_SHARED = ("coredns", "proxy-agent")
+_KUBE_PROXY = "kube-proxy"
 
 
-def build_images(progress: Progress | None = None) -> ImageStore:
+def programs(kubernetes: str) -> tuple[str, ...]:
+    """The programs of tools/ that the images are made of where a cluster of this version is to be."""
+    return (*releases.of((_KUBE_PROXY,), kubernetes), *_SHARED)
+
+
+def build_images(kubernetes: str | None = None, progress: Progress | None = None) -> ImageStore:
     """Every image that the lab's nodes run, made in the cache unless it is there (a few milliseconds then).
 
+    kubernetes: the version whose kube-proxy there shall be beside those that were built before; None for these alone.
     Raises what tools.build.ensure raises, and LabError when nft, busybox or gcc is missing on this machine."""
-    paths = build.ensure(programs(), progress)
+    paths = build.ensure(programs(kubernetes) if kubernetes else _SHARED, progress)
+    proxies = {each: releases.of((_KUBE_PROXY,), each)[0] for each in releases.built((_KUBE_PROXY,))}
+    paths |= build.ensure(proxies.values())
     home = cache.root() / "images"
     with cache.locked(home / "lock"):
         blobs = home / "blobs"
         (blobs / "sha256").mkdir(parents=True, exist_ok=True)
-        images = _images(paths, home)
+        images = _images(paths, proxies, home)
         return ImageStore(blobs, {(image.repository, image.tag): _write(image, home) for image in images})
 
 
@@ -97,7 +104,7 @@ def publish(store: ImageStore, registry: str) -> None:
         connection.close()
 
 
-def _images(paths: Mapping[str, Path], home: Path) -> tuple[Image, ...]:
+def _images(paths: Mapping[str, Path], proxies: Mapping[str, str], home: Path) -> tuple[Image, ...]:
     kubernetes = "registry.k8s.io"
     agent = f"{kubernetes}/kas-network-proxy/proxy-agent:v{versions.KONNECTIVITY}"
     return (
@@ -108,17 +115,18 @@ def _images(paths: Mapping[str, Path], home: Path) -> tuple[Image, ...]:
             ("/coredns",),
         ),
         Image(agent, (tar.Entry("proxy-agent", paths["proxy-agent"]),), ("/proxy-agent",)),
-        Image(
-            f"{kubernetes}/kube-proxy:v{versions.KUBERNETES}",
-            (
-                tar.Entry("usr/local/bin/kube-proxy", paths["kube-proxy"]),
-                tar.Entry("etc/protocols", _PROTOCOLS, 0o644),
-                *_from_this_machine("nft", "usr/sbin/nft"),
-            ),
-            ("/usr/local/bin/kube-proxy",),
-        ),
+        *(_kube_proxy(version, paths[program]) for version, program in proxies.items()),
         _busybox(),
     )
+
+
+def _kube_proxy(version: str, program: Path) -> Image:
+    entries = (
+        tar.Entry("usr/local/bin/kube-proxy", program),
+        tar.Entry("etc/protocols", _PROTOCOLS, 0o644),
+        *_from_this_machine("nft", "usr/sbin/nft"),
+    )
+    return Image(f"registry.k8s.io/kube-proxy:v{version}", entries, ("/usr/local/bin/kube-proxy",))
 
 
 def _busybox() -> Image:

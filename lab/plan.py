@@ -25,9 +25,12 @@ STORE_OWN_ADDRESS = STORE_RANGE[2]
 MIRROR_PORT = 80
 REGISTRY_PORT = 5000
 STATUS_PORT = 8404
+BUCKETS_PORT = 7070
 
 MIRROR_URL = f"http://{SERVICES_ADDRESS}"
 REGISTRY = f"{SERVICES_ADDRESS}:{REGISTRY_PORT}"
+BUCKETS_URL = f"http://{SERVICES_ADDRESS}:{BUCKETS_PORT}"
+BUCKETS = ("backups", "records")
 STORE_URL = f"http://{STORE_ADDRESS}"
 
 
@@ -41,7 +44,7 @@ class LabSpec:
     between_workers: what workers in the region and racks may open to each other: "udp dport 8472".
     image: root file system of the hosts. mirror: folder that is served as <host>/<path>.
     crane: the program that serves the image registry. images: folder with the blobs of its images.
-    rack_mtu: bytes.
+    rack_mtu: bytes. versitygw: the program that serves buckets.
     """
 
     cluster: str
@@ -56,6 +59,7 @@ class LabSpec:
     rack_mtu: int = 1500
     workers: str = ""
     between_workers: tuple[str, ...] = ()
+    versitygw: str = ""
 
     def ranges(self) -> dict[str, IPv4Network]:
         """Every range that the lab occupies, by a name for people."""

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster import versions
 from cluster.spec import Cluster
 from cluster.subnets import worker_ranges
 from lab import artefacts, disk, images, rootfs, state
@@ -29,15 +30,20 @@ _WAY_OUT = (
 
 @dataclass(frozen=True)
 class Prepared:
-    """image: root file system of the hosts. crane: the program that serves `images`."""
+    """image: root file system of the hosts. crane: the program that serves `images`. versitygw: what serves buckets."""
 
     image: Path
     mirror: MirrorTree
     crane: Path
     images: ImageStore
+    versitygw: Path
 
 
-def prepare(report: Callable[[str], None] = lambda _: None, also: tuple[str, ...] = ()) -> Prepared:
+def prepare(
+    report: Callable[[str], None] = lambda _: None,
+    also: tuple[str, ...] = (),
+    kubernetes: str = versions.KUBERNETES,
+) -> Prepared:
     """Have everything in the cache; a few milliseconds when it is there already. also: further programs to build.
 
     The root file system is made while the programs are built: one waits for downloads, the other computes.
@@ -46,10 +52,12 @@ def prepare(report: Callable[[str], None] = lambda _: None, also: tuple[str, ...
     with disk.space(cache.root(), _WAY_OUT), ThreadPoolExecutor(1) as pool:
         image = pool.submit(rootfs.ensure, report)
         # Once for all programs, so that the report counts and estimates all of them.
-        wanted = [*also, "crane", "kubectl", *artefacts.programs(), *images.programs()]
+        releases = (*artefacts.programs(kubernetes), *images.programs(kubernetes))
+        wanted = [*also, "crane", "kubectl", "versitygw", *releases]
         programs = build.ensure(wanted, lambda event: report(str(event)))
         _link(programs["kubectl"], KUBECTL)
-        return Prepared(image.result(), artefacts.build_mirror(), programs["crane"], images.build_images())
+        mirror, stored = artefacts.build_mirror(kubernetes), images.build_images(kubernetes)
+        return Prepared(image.result(), mirror, programs["crane"], stored, programs["versitygw"])
 
 
 def _link(program: Path, place: Path) -> None:
@@ -86,4 +94,5 @@ def lab_spec(
         rack_mtu=max(mtus, default=1500),
         workers=str(worker_ranges(spec)[0]) if spec.cloud_workers else "",
         between_workers=between_workers,
+        versitygw=str(prepared.versitygw) if prepared else "",
     )

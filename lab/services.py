@@ -1,4 +1,4 @@
-"""The image registry and the artefact mirror, on a network that every host has a route to."""
+"""The image registry, the artefact mirror and the server of buckets, on a network that every host has a route to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 import sys
 from pathlib import Path
 
-from lab import networks, plan, processes
+from lab import buckets, networks, plan, processes
 from lab.networks import Cable
 from lab.plan import LabSpec
 from lab.processes import Daemon
@@ -17,19 +17,21 @@ MIRROR = "mirror"
 
 
 def ensure(lab: LabSpec) -> bool:
-    """Have both run; True when the registry (re)started, and so lost the images it had been given."""
+    """Have all run; True when the registry (re)started, and so lost the images it had been given."""
     networks.ensure_plugged_in(_NETNS, (Cable(plan.SERVICES, str(plan.SERVICES_ADDRESS), ("default",)),), lab)
+    buckets.ensure(lab)
     processes.ensure(_mirror(lab), lambda: _answers(plan.MIRROR_PORT))
     return processes.ensure(_registry(lab), lambda: _answers(plan.REGISTRY_PORT))
 
 
 def answering() -> dict[str, bool]:
     """Whether each of them answers, by name."""
-    return {REGISTRY: _answers(plan.REGISTRY_PORT), MIRROR: _answers(plan.MIRROR_PORT)}
+    found = {REGISTRY: _answers(plan.REGISTRY_PORT), MIRROR: _answers(plan.MIRROR_PORT)}
+    return found | ({buckets.NAME: buckets.answers()} if buckets.is_wanted() else {})
 
 
 def are_up() -> bool:
-    """Whether both answer."""
+    """Whether all answer."""
     return all(answering().values())
 
 

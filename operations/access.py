@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import os
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import urllib3
 import yaml
 
 from cluster.outputs import ClusterOutputs
 from operations.secret_file import SecretFile, secret_files
+from userdata.payload import unpacked
 
 if TYPE_CHECKING:
-    from kubernetes import client
+    from operations.api_client import ApiClient
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE = ROOT / ".menagerie"
@@ -40,6 +44,10 @@ class Access:
     certificate, key: the operator's client certificate for the API, PEM.
     etcd_certificate, etcd_key: the operator's client certificate for the etcds, PEM.
     ssh_private_key: OpenSSH text where the provider made the machines, otherwise "".
+    backup_passwords: etcd -> password of its repository of backups.
+    bucket_key: JSON with ``access_key_id`` and ``secret_access_key`` of the cluster's buckets; "" where operators use
+    their own credentials.
+    etcd_payloads: host of an etcd -> the text of the payload that its store wants of it; {} of a stack from before them.
     """
 
     outputs: ClusterOutputs
@@ -48,6 +56,9 @@ class Access:
     etcd_certificate: str
     etcd_key: str
     ssh_private_key: str
+    backup_passwords: Mapping[str, str] = field(default_factory=dict)
+    bucket_key: str = ""
+    etcd_payloads: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_stack(cls, cluster: str, outputs: dict[str, object]) -> Access:
@@ -61,6 +72,9 @@ class Access:
             str(outputs["operator_etcd_certificate"]),
             str(outputs["operator_etcd_key"]),
             str(outputs.get("ssh_private_key", "")),
+            json.loads(str(outputs.get("backup_passwords", "{}"))),
+            str(outputs.get("bucket_key", "")),
+            json.loads(unpacked(str(outputs["etcd_payloads"]))) if "etcd_payloads" in outputs else {},
         )
 
     @cached_property
@@ -93,14 +107,38 @@ class Access:
             "current-context": name,
         }
 
-    def api(self) -> client.ApiClient:
-        """A client of the cluster's API. One per thread."""
+    def api(self, *, once: bool = False, connections: int | None = None) -> ApiClient:
+        """A client of the cluster's API. One per thread, or with a connection for each that asks at the same time.
+
+        once: ask once. urllib3's default is four times, each with the whole timeout.
+        """
         from kubernetes import client  # 40 MB of models, which would else be held beside the engine
+
+        from operations.api_client import ApiClient
 
         ca, certificate, key = (str(file.path) for file in self._files)
         configuration = client.Configuration(host=self.server)
         configuration.ssl_ca_cert, configuration.cert_file, configuration.key_file = ca, certificate, key
-        return client.ApiClient(configuration)
+        configuration.retries = False if once else None
+        if connections:
+            configuration.connection_pool_maxsize = connections
+        return ApiClient(configuration)
+
+    def ask(
+        self, paths: Sequence[str], server: str = "", accept: str = "*/*", timeout_s: float = API_TIMEOUT_S
+    ) -> list[str]:
+        """Answers to GETs, one after another on a connection of its own: for each a load balancer chooses anew.
+
+        server: URL of one API server, "" for the API's. Raises urllib3's HTTPError where one can't be reached, or answers
+        with an error. Needs less memory than `api`.
+        """
+        ca, certificate, key = (str(file.path) for file in self._files)
+        pool = urllib3.PoolManager(ca_certs=ca, cert_file=certificate, key_file=key, retries=False, timeout=timeout_s)
+        headers = {"accept": accept}
+        with pool:
+            return [
+                _told(pool.request("GET", f"{server or self.server}{path}", headers=headers), path) for path in paths
+            ]
 
     @cached_property
     def _files(self) -> tuple[SecretFile, ...]:
@@ -155,6 +193,13 @@ def _is_found(name: str, port: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def _told(answer: urllib3.BaseHTTPResponse, path: str) -> str:
+    text = answer.data.decode()
+    if answer.status >= HTTPStatus.BAD_REQUEST:
+        raise urllib3.exceptions.ResponseError(f"{path}: {answer.status} {answer.reason}: {text[:200]}")
+    return text
 
 
 def _base64(text: str) -> str:

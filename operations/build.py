@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,9 +18,12 @@ from inventories.tally import Tally, words
 from operations import lab
 from operations.access import ROOT, STATE, Access, NotBuiltError, forget_runtime
 from operations.configure import Request, Tokens, WorkersError, configure, patience_s, plan, tokens, variables
+from operations.keys.rings import refuse_foreign
 from operations.plan import Plan, Planner
 from operations.readiness import refuse_unready
+from operations.record import Operation, keep, one_operation, share
 from operations.stack import environment, has_stack, open_stack
+from operations.upgrade.guard import left_to_upgrade, other_kubelets, other_release, refuse_other_release
 from stacks.automation import StackError, StackLockedError, Summary
 from stacks.events import begun, describe, told
 from workers.group_vars import roles
@@ -68,6 +72,12 @@ class Selection:
         return self.limit is None and not self.tags
 
     @property
+    def options(self) -> str:
+        """As somebody would type them: ``--limit rack_onprem_r1 --tags base,kubelet``; "" for all."""
+        limit = ["--limit", self.limit] if self.limit else []
+        return shlex.join([*limit, *(["--tags", ",".join(self.tags)] if self.tags else [])])
+
+    @property
     def steps(self) -> tuple[str, ...]:
         """The steps of `up`: what only a whole cluster comes to is not waited for."""
         joins = not self.tags or "kubelet" in self.tags
@@ -83,6 +93,8 @@ class Built:
     access: Access | None = field(repr=False)
     plan: Plan | None = None
     """Of the stack, where the run was a preview."""
+    other_release: str = ""
+    """What is left to `upgrade`: why `up` would refuse, where the run was a preview, else hosts that it left out."""
 
     @property
     def changed(self) -> int:
@@ -95,6 +107,7 @@ class Built:
             "stack": {"changes": self.stack.changes, "seconds": self.stack.seconds},
             "workers": self.workers.to_json() if self.workers else None,
             **({"plan": self.plan.to_json()} if self.plan else {}),
+            **({"other_release": self.other_release} if self.other_release else {}),
         }
 
 
@@ -112,18 +125,43 @@ def refuse(cluster: Cluster, selection: Selection = Selection(), *, declares: bo
         lab.refuse_without_rights()
 
 
-def up(cluster: Cluster, steps: Steps, selection: Selection = Selection()) -> Built:
-    """Bring the cluster to its spec. Every step may be run again; a second run changes nothing."""
+def up(cluster: Cluster, steps: Steps, selection: Selection = Selection(), report: Report = lambda _: None) -> Built:
+    """Bring the cluster to its spec. Every step may be run again; a second run changes nothing.
+
+    report: hears what an operator should know besides. Raises LockedError while another operation holds the cluster.
+    """
     with steps.step(STEPS[0]):
+        stack = open_stack(cluster, steps.detail) if has_stack(cluster) else None
+        found = stack.outputs() if stack else {}
+        if found:
+            refuse_other_release(cluster, Access.from_stack(cluster.name, found))
         _prepare(cluster, steps.detail)
-    with steps.step(STEPS[1]):
-        stack = open_stack(cluster, steps.detail)
-        summary, outputs = stack.up(on_event=describe(steps.detail))
+    with ExitStack() as held:
+        with steps.step(STEPS[1]):
+            stack = stack or open_stack(cluster, steps.detail)
+            refuse_foreign(cluster.name, stack, found)
+            operation = held.enter_context(_hold(cluster, found, "up", selection.options, report))
+            summary, outputs = stack.up(on_event=describe(steps.detail))
+            access = Access.from_stack(cluster.name, outputs)
+            share(operation, access, report)
+        workers, left = _bring_up_workers(cluster, access, steps, selection)
+        return Built(summary, workers, access, other_release=left_to_upgrade(cluster, left))
+
+
+def _hold(
+    cluster: Cluster, outputs: dict[str, object], verb: str, about: str, report: Report
+) -> AbstractContextManager[Operation]:
+    """The cluster for ourselves. Also where its bucket does not answer: `up` makes and mends it, `destroy` deletes it."""
+    access = None
+    with suppress(NotBuiltError):
         access = Access.from_stack(cluster.name, outputs)
-    return Built(summary, _bring_up_workers(cluster, access, steps, selection), access)
+    return one_operation(cluster, access, verb, about, repeatable=True, without_record=True, report=report)
 
 
-def _bring_up_workers(cluster: Cluster, access: Access, steps: Steps, selection: Selection) -> RunReport:
+def _bring_up_workers(
+    cluster: Cluster, access: Access, steps: Steps, selection: Selection
+) -> tuple[RunReport, frozenset[str]]:
+    """With the workers that were left out."""
     # What works on the API is not in memory beside the engine; see `Access.api`.
     from operations.nodes import region_missing
     from operations.status import not_well
@@ -132,8 +170,9 @@ def _bring_up_workers(cluster: Cluster, access: Access, steps: Steps, selection:
     api, patience = access.api(), patience_s(cluster)
     with steps.step(STEPS[2]):
         make = tokens(cluster, access, steps.detail)
+        left = other_kubelets(cluster, access)
     with steps.step(STEPS[3]):
-        workers = _configure(cluster, access, make, steps, selection, check=False)
+        workers = _configure(cluster, access, make, steps, selection, check=False, leaves=left)
         if not workers.succeeded:
             raise WorkersError(workers)
     if STEPS[4] in selection.steps:
@@ -145,7 +184,7 @@ def _bring_up_workers(cluster: Cluster, access: Access, steps: Steps, selection:
     if STEPS[5] in selection.steps:
         with steps.step(STEPS[5]):
             wait_until(lambda: not_well(cluster, access), patience, steps.detail)
-    return workers
+    return workers, left
 
 
 def preview(
@@ -164,38 +203,45 @@ def preview(
             access = Access.from_stack(cluster.name, stack.outputs())
         except NotBuiltError:
             return Built(summary, None, None, planner.plan())
+        if other := other_release(cluster, access):
+            return Built(summary, None, access, planner.plan(), other)
         workers = _configure(cluster, access, nullcontext, steps, selection, check=True)
     if not workers.succeeded:
         raise WorkersError(workers)
     return Built(summary, workers, access, planner.plan())
 
 
-def destroy(cluster: Cluster, steps: Steps, *, with_data: bool = False) -> Summary:
-    """Delete every resource, then what this checkout keeps about the cluster.
+def destroy(cluster: Cluster, steps: Steps, *, with_data: bool = False, report: Report = lambda _: None) -> Summary:
+    """Delete every resource, then what this checkout keeps about the cluster, but the records of who did what to it.
 
-    with_data: also disks, keys and buckets of a cloud, which are protected; KeepsDataError without.
+    with_data: also disks, keys and buckets of a cloud, which are protected; KeepsDataError without. report: as of `up`.
     """
     summary = Summary({}, 0.0)
-    with steps.step(DESTROY_STEPS[0]):
-        if has_stack(cluster):
-            summary = _destroy_stack(cluster, steps, with_data=with_data)
-    with steps.step(DESTROY_STEPS[1]):
-        if cluster.is_lab:
-            lab.clean(steps.detail)
-        shutil.rmtree(STATE / cluster.name, ignore_errors=True)
-        forget_runtime(cluster.name)
+    with ExitStack() as held:
+        with steps.step(DESTROY_STEPS[0]):
+            if has_stack(cluster):
+                summary = _destroy_stack(cluster, steps, held, report, with_data=with_data)
+        with steps.step(DESTROY_STEPS[1]):
+            if cluster.is_lab:
+                lab.clean(steps.detail)
+            shutil.rmtree(STATE / cluster.name, ignore_errors=True)
+            forget_runtime(cluster.name)
     return summary
 
 
-def _destroy_stack(cluster: Cluster, steps: Steps, *, with_data: bool) -> Summary:
+def _destroy_stack(cluster: Cluster, steps: Steps, held: ExitStack, report: Report, *, with_data: bool) -> Summary:
     """A lab goes even when its state can't be read: the next step removes all that it is made of."""
     try:
         stack = open_stack(cluster, steps.detail)
+        about = "--with-data" if with_data else ""
+        operation = held.enter_context(_hold(cluster, stack.outputs(), "destroy", about, report))
         if protected := [] if cluster.is_lab else stack.protected():
             if not with_data:
                 raise KeepsDataError(cluster.name, protected)
             stack.let_go(on_event=describe(steps.detail))
-        return stack.destroy(on_event=describe(steps.detail))
+        summary = stack.destroy(on_event=describe(steps.detail))
+        keep(operation)
+        return summary
     except StackLockedError:
         raise
     except StackError as error:
@@ -211,9 +257,16 @@ def _prepare(cluster: Cluster, report: Report) -> None:
 
 
 def _configure(
-    cluster: Cluster, access: Access, make: Tokens, steps: Steps, selection: Selection, *, check: bool
+    cluster: Cluster,
+    access: Access,
+    make: Tokens,
+    steps: Steps,
+    selection: Selection,
+    *,
+    check: bool,
+    leaves: frozenset[str] = frozenset(),
 ) -> RunReport:
-    work = plan(cluster, access, Request(selection.limit, selection.tags, check, diff=check))
+    work = plan(cluster, access, Request(selection.limit, selection.tags, check, diff=check, leaves=leaves))
     if not work.hosts:
         return RunReport({})
     report, why_stopped = configure(work, make, teller(len(work.hosts), steps.detail))

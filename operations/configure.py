@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -52,6 +52,7 @@ class Request:
 
     limit: as ansible-playbook's --limit. tags: names of roles. resume: leave out hosts that the journal says are at the
     wanted state. batch: hosts at a time. max_failures: no batch is begun after more hosts than this have failed.
+    leaves: hosts that are no concern of the run.
     """
 
     limit: str | None = None
@@ -61,6 +62,7 @@ class Request:
     resume: bool = False
     batch: Amount | None = None
     max_failures: Amount | None = None
+    leaves: frozenset[str] = frozenset()
 
     @property
     def joins(self) -> bool:
@@ -126,7 +128,7 @@ def plan(cluster: Cluster, access: Access, request: Request) -> Work:
     inventory = build(cluster, access.outputs, None, variables(cluster))
     if not inventory.hosts and request.limit is None:
         return Work(request, inventory, access, {}, (), ())
-    chosen = limited(inventory, request.limit)
+    chosen = tuple(host for host in limited(inventory, request.limit) if host not in request.leaves)
     wanted = desired(inventory, ROOT, request.tags, chosen)
     journal = Journal(_journal(cluster.name))
     left_out = frozenset(host for host in chosen if request.resume and journal.is_at(host, wanted[host]))
@@ -147,7 +149,14 @@ def configure(work: Work, tokens: Tokens, watch: Watch = lambda _: None) -> tupl
     An interrupted run raises nothing: its report is `canceled`.
     Raises StackLockedError while another run works on the same cluster's workers.
     """
-    with _alone(work.inventory.cluster) as journal, work.access.ssh_key_file() as key:
+    with alone(STATE / work.inventory.cluster, "workers", "configured"):
+        return configure_in_turn(work, tokens, watch)
+
+
+def configure_in_turn(work: Work, tokens: Tokens, watch: Watch = lambda _: None) -> tuple[RunReport, str]:
+    """As `configure`, for a run that has the workers for itself already."""
+    journal = Journal(_journal(work.inventory.cluster))
+    with work.access.ssh_key_file() as key:
         if not work.request.check:
             journal.begin({host: work.wanted[host] for host in work.hosts})
         keeper = _Keeper(work, journal, watch)
@@ -205,13 +214,6 @@ class _Keeper:
     def done(self, hosts: Iterable[str]) -> None:
         if self._journal:
             self._journal.done({host: self._wanted[host] for host in hosts})
-
-
-@contextmanager
-def _alone(cluster: str) -> Iterator[Journal]:
-    """The cluster's journal, for one run at a time."""
-    with alone(STATE / cluster, "workers", "configured"):
-        yield Journal(_journal(cluster))
 
 
 def _journal(cluster: str) -> Path:

@@ -66,20 +66,22 @@ class Rules:
 
     timeout_s: how long their end is waited for. unmanaged: whether pods that nothing makes anew are evicted too.
     empty_dir: whether pods whose files are on the node (emptyDir) are evicted. wait_for_jobs: pods of Jobs are not evicted
-    but waited for, within the same time.
+    but waited for, within the same time. kubelet_answers: whether the end of a pod is ever told; without, asking for it is all.
     """
 
     timeout_s: float = 900.0
     unmanaged: bool = False
     empty_dir: bool = True
     wait_for_jobs: bool = False
+    kubelet_answers: bool = True
 
 
 class Fate(Enum):
     """What becomes of a pod when its node is drained."""
 
     STAYS = "stays"
-    """A DaemonSet's, which would make it anew at once; a mirror of a static pod; one that has ended."""
+    """A DaemonSet's, which would make it anew at once; a mirror of a static pod; one that has ended, or that ends on a node
+    whose kubelet says nothing any more."""
     LEAVES = "leaves"
     ENDS = "ends"
     """It is waited for: it ends already, or is a Job's that may finish."""
@@ -93,6 +95,8 @@ def fate(pod: client.V1Pod, rules: Rules) -> tuple[Fate, str]:
     if owner == "DaemonSet" or _MIRROR in (meta.annotations or {}) or pod.status.phase in ("Succeeded", "Failed"):
         return Fate.STAYS, ""
     if meta.deletion_timestamp:
+        if not rules.kubelet_answers:
+            return Fate.STAYS, ""
         grace = meta.deletion_grace_period_seconds or 0
         return Fate.ENDS, f"is ending, and may take {grace} s to; its kubelet has not said that it has"
     if not owner and not rules.unmanaged:
@@ -222,6 +226,23 @@ def drain(
                 f"{name} was not empty after {rules.timeout_s:.0f} s: {_some(blocked or list(waits))}"
             )
         pause(min(AGAIN_S if refusals else _LOOK_S, max(deadline - time.monotonic(), 0.1)))
+
+
+def empty(api: client.ApiClient, name: str, by: str, rules: Rules, report: Report, pause: Pause = time.sleep) -> None:
+    """`drain`, for a run that gives the node back where that can't be done."""
+    try:
+        drain(api, name, rules, report, pause)
+    except (DrainTimedOutError, OutOfServiceError):
+        uncordon(api, name, by)
+        raise
+
+
+def way_out(name: str) -> str:
+    """What to do with a node that stays cordoned, for the end of a message."""
+    return (
+        f"run the same command again, which goes on from here; or give the node up: kubectl uncordon {name}, and "
+        f"kubectl annotate node {name} {MARK}-"
+    )
 
 
 def _evict(api: client.ApiClient, pod: client.V1Pod) -> str:

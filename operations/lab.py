@@ -32,7 +32,8 @@ def refuse_without_rights() -> None:
 def prepare(cluster: Cluster, report: Report) -> None:
     """Have everything in the cache that the lab is made from, after checking the machine."""
     preflight.check(lab_spec(cluster))
-    prepare_lab(report, also=() if installed_pulumi() else ("pulumi",))
+    also = () if installed_pulumi() else ("pulumi",)
+    prepare_lab(report, also, cluster.spec.kubernetes.version)
 
 
 def clean(report: Report) -> None:

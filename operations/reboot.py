@@ -17,17 +17,7 @@ from kubernetes.client.exceptions import ApiException
 from cluster import preflight
 from cluster.spec import Cluster
 from operations.access import API_TIMEOUT_S, STATE, Access
-from operations.drain import (
-    MARK,
-    DrainTimedOutError,
-    Mark,
-    OutOfServiceError,
-    Pause,
-    Rules,
-    cordon,
-    drain,
-    uncordon,
-)
+from operations.drain import Mark, Pause, Rules, cordon, empty, uncordon, way_out
 from operations.reboot_needs import ASK_S, BY, Found, Plan, all_nodes, ask, found_of
 from operations.rolling import Outcome, Roll, Rolled, State, room
 from operations.ssh import ssh_to
@@ -120,23 +110,19 @@ class Rebooter:
             # Unreachable: it may be on its way down already, by a run that was killed.
             if done.code not in (0, UNREACHABLE):
                 raise RebootError(
-                    f"{host} takes no order to boot: {done.reason}. Its node is empty and stays cordoned{_again(host)}"
+                    f"{host} takes no order to boot: {done.reason}. Its node is empty and stays cordoned. Then {way_out(host)}"
                 )
-        now = self._back(api, host, leaves, report, pause)
+        now = self.back(api, host, leaves, report, pause)
         if now.reasons:
             raise RebootError(
                 f"{host} was booted anew and still needs a reboot: {'; '.join(now.reasons)}. Its node stays cordoned: see what "
-                f"its boot loader started (cat /proc/cmdline){_again(host)}"
+                f"its boot loader started (cat /proc/cmdline). Then {way_out(host)}"
             )
         uncordon(api, host, BY)
         return "; ".join(now.notes)
 
     def _empty(self, api: client.ApiClient, host: str, report: Report, pause: Pause) -> None:
-        try:
-            drain(api, host, self.rules, report, pause)
-        except (DrainTimedOutError, OutOfServiceError):
-            uncordon(api, host, BY)
-            raise
+        empty(api, host, BY, self.rules, report, pause)
         if not _node(api, host).spec.unschedulable:
             uncordon(api, host, BY)
             raise RebootError(f"somebody uncordoned {host} while it was drained; it was not rebooted")
@@ -155,8 +141,8 @@ class Rebooter:
         self._wait(host, missing, report, pause)
         return answers[-1]
 
-    def _back(self, api: client.ApiClient, host: str, after: str, report: Report, pause: Pause) -> Found:
-        """Wait until the host is up by another boot than `after`, and its node Ready and free."""
+    def back(self, api: client.ApiClient, host: str, after: str, report: Report, pause: Pause) -> Found:
+        """Wait until the host is up by another boot than `after`, and its node Ready and free. Raises RebootError."""
         now = self._answer(host, report, pause, after)
         self._wait(host, lambda: _not_ready(api, host, now.boot_id), report, pause)
         pool = next(pool for pool, each in self.cluster.host_list() if each.name == host)
@@ -169,20 +155,13 @@ class Rebooter:
             wait_until(missing, self.back_s, report, every_s=1.0, pause=pause)
         except TimedOutError as error:
             raise RebootError(
-                f"{host}: {error}. Its node stays cordoned: look at the machine's console, by its BMC{_again(host)}"
+                f"{host}: {error}. Its node stays cordoned: look at the machine's console, by its BMC. Then {way_out(host)}"
             ) from None
 
 
 def order(boot_id: str) -> tuple[str, ...]:
     """The command that reboots a host, if it still runs by this boot."""
     return ("sh", "-c", _REBOOT, boot_id)
-
-
-def _again(host: str) -> str:
-    return (
-        f". Then run the same command again, which goes on from here; or give the node up: kubectl uncordon {host}, and "
-        f"kubectl annotate node {host} {MARK}-"
-    )
 
 
 def _node(api: client.ApiClient, host: str) -> client.V1Node:

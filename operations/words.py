@@ -1,4 +1,4 @@
-"""Types of resources in plain words."""
+"""Types of resources, and times, in plain words."""
 
 from __future__ import annotations
 
@@ -48,3 +48,11 @@ def _split(name: str) -> str:
     """``VpnGatewayRoutePropagation`` -> ``VPN gateway route propagation``."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", name)
     return " ".join(word.upper() if word.upper() in _SHORT else word.lower() for word in words)
+
+
+def duration(seconds: float) -> str:
+    """For people, in the unit that leaves few digits: ``45 s``, ``12 min``, ``3.5 h``, ``4.2 d``."""
+    for unit, length, least in (("d", 86_400, 2), ("h", 3_600, 2), ("min", 60, 2)):
+        if seconds >= least * length:
+            return f"{seconds / length:.{0 if unit == 'min' else 1}f} {unit}"
+    return f"{seconds:.0f} s"

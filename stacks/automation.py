@@ -12,7 +12,7 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _WHOLE_OR_NOT = "metadata=skip"
 """A run that is killed may leave an empty file of attributes beside a checkpoint, and "failed to load checkpoint: EOF"
 ever after. Checkpoints themselves are renamed into place (gocloud.dev, blob/fileblob)."""
+_STACK = "pulumi:pulumi:Stack"
 _PLUGINS = ROOT / "stacks" / "plugins"
 
 OnEvent = Callable[[EngineEvent], None]
@@ -103,11 +104,24 @@ class ClusterStack:
             )
         )
 
-    def up(self, on_event: OnEvent | None = None) -> tuple[Summary, dict[str, object]]:
-        """Make the world as the spec says, after looking at how it is (refresh). Returns the outputs too, in clear."""
+    @property
+    def name(self) -> str:
+        """Of the stack, which is the cluster's."""
+        return self._cluster.name
+
+    def up(
+        self, on_event: OnEvent | None = None, only: Collection[str] | None = None
+    ) -> tuple[Summary, dict[str, object]]:
+        """Make the world as the spec says, after looking at how it is (refresh). Returns the outputs too, in clear.
+
+        only: names of resources that exist. They alone are brought up, with all that they are made from.
+        """
         with self._turn():
+            target = None if only is None else targets(self.deployment().get("resources", ()), only)
             # Without secrets concerns the summary only, which would be read with all of the configuration.
-            result = self._guarded(lambda: self._stack.up(refresh=True, on_event=on_event, show_secrets=False))
+            result = self._guarded(
+                lambda: self._stack.up(refresh=True, target=target, on_event=on_event, show_secrets=False)
+            )
         return _summary(result.summary), _values(result.outputs)
 
     def preview(self, on_event: OnEvent | None = None, *, refresh: bool = True) -> Summary:
@@ -143,8 +157,13 @@ class ClusterStack:
 
     def secret(self, name: str) -> str | None:
         """A secret of the stack's configuration in clear, None where there is none of that name."""
-        found = self._guarded(self._stack.get_all_config).get(f"{PROJECT}:{name}")
-        return found.value if found else None
+        return self.values().get(name)
+
+    def values(self) -> dict[str, str]:
+        """What the stack's configuration says of the project, by name; secrets in clear."""
+        found = self._guarded(self._stack.get_all_config)
+        prefix = f"{PROJECT}:"
+        return {name.removeprefix(prefix): each.value for name, each in found.items() if name.startswith(prefix)}
 
     def configure(self, provider: str, key: str, value: str) -> None:
         """Tell a cloud's provider what its environment tells it otherwise."""
@@ -153,6 +172,10 @@ class ClusterStack:
     def outputs(self) -> dict[str, object]:
         """Stack outputs in clear, {} before the first `up`."""
         return _values(self._guarded(self._stack.outputs))
+
+    def secret_outputs(self) -> frozenset[str]:
+        """Names of the outputs that are encrypted in the state."""
+        return frozenset(name for name, output in self._guarded(self._stack.outputs).items() if output.secret)
 
     def deployment(self) -> dict[str, Any]:
         """What the engine knows of the stack. Secrets stay encrypted."""
@@ -207,6 +230,20 @@ class ClusterStack:
             raise StackLockedError(f"{self._cluster.name} is locked by another run: {_last_line(error)}") from None
         except auto.CommandError as error:
             raise StackError(_readable(str(error))) from None
+
+
+def targets(resources: Iterable[Mapping[str, Any]], names: Collection[str]) -> list[str]:
+    """URNs of the resources of these names, and of all that they depend on. LookupError for a name that none has.
+
+    resources: those of a deployment. The stack itself is among them, for its outputs.
+    """
+    known = {str(resource["urn"]): resource for resource in resources}
+    found = [urn for urn in known if urn.rpartition("::")[2] in names or f"::{_STACK}::" in urn]
+    if unknown := set(names) - {urn.rpartition("::")[2] for urn in found}:
+        raise LookupError(f"the stack has no {', '.join(sorted(unknown))}")
+    for urn in found:
+        found += [each for each in known[urn].get("dependencies") or () if each not in found]
+    return found
 
 
 def _made(folder: Path) -> Path:

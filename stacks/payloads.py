@@ -5,15 +5,17 @@ A reader is an identity: all API servers have one, each etcd host its own, and a
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pulumi
 
 import control_plane
 import workers
 from cluster.artefacts import ArtefactSource
-from cluster.files import STORAGE_CLASSES, Disk
+from cluster.files import PAYLOAD_DIGEST, STORAGE_CLASSES, Disk, HostConfig
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
 from etcd.members import members
@@ -22,10 +24,14 @@ from network.addresses import ROLES, AddressPlan
 from stacks.cloud_store import bundle_name
 from stacks.pki import Pki
 from userdata import Payload
+from userdata.payload import packed
 from workers import group_vars
 
 API_SERVERS, WORKERS = "api-servers", "workers"
 """Readers; an etcd host's is its name."""
+
+DIGEST_CHARACTERS = 16
+"""Of a SHA-256 in hex, as in `userdata.refresh`: enough to tell values apart, and keys are too long to be guessed by it."""
 
 Values = dict[str, dict[str, pulumi.Input[str]]]
 """Reader -> name -> value."""
@@ -49,7 +55,11 @@ def payloads(
     """
     configs = {API_SERVERS: control_plane.host_config(cluster, plan, source)}
     configs |= host_configs(cluster, plan, source, disks)
-    return {name: Payload.of(config, source) for name, config in configs.items()}
+    return {name: Payload.of(_reading_as(name, config), source) for name, config in configs.items()}
+
+
+def _reading_as(name: str, config: HostConfig) -> HostConfig:
+    return replace(config, refresh=replace(config.refresh, reader=name)) if config.refresh else config
 
 
 def worker_payloads(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> dict[str, Payload]:
@@ -64,21 +74,64 @@ def worker_payloads(cluster: Cluster, plan: AddressPlan, source: ArtefactSource)
     return {name: Payload.of(workers.host_config(cluster, name, plan, source, given), source) for name in pools}
 
 
-def secrets(cluster: Cluster, plan: AddressPlan, pki: Pki) -> Values:
-    """The keys and certificates that a reader may have, by name, but for the join token."""
+def secrets(
+    cluster: Cluster, plan: AddressPlan, pki: Pki, backups: Mapping[str, Mapping[str, pulumi.Input[str]]]
+) -> Values:
+    """The keys and certificates that a reader may have, by name, but for the join token.
+
+    backups: what `stacks.backups.secrets` says of hosts.
+    """
     own: Values = {API_SERVERS: {**pki.for_api_server()}}
     for role in ROLES:
         for member in members(cluster, role, plan):
             own.setdefault(member.host, {}).update(pki.for_member(member.name))
+    for host, values in backups.items():
+        own[host].update(values)
     if any(pool.site is None for pool in cluster.spec.pools.values()):
         own[WORKERS] = {**pki.for_worker()}
     return own
 
 
-def readable(cluster: Cluster, plan: AddressPlan, pki: Pki, by_reader: Mapping[str, Payload]) -> Values:
-    """What each reader with a payload may read where the store holds every secret by itself, as the lab's does."""
-    own = secrets(cluster, plan, pki)
-    return {name: {payload.name: payload.packed(), **own[name]} for name, payload in by_reader.items()}
+def digests(cluster: Cluster, plan: AddressPlan, pki: Pki) -> pulumi.Output[str]:
+    """JSON, reader -> name -> what menagerie-refresh tells of a value that a host has: so one sees whether it is this one."""
+
+    def told(values: Mapping[str, Mapping[str, str]]) -> str:
+        found = {
+            name: {each: hashlib.sha256(value.encode()).hexdigest()[:DIGEST_CHARACTERS] for each, value in own.items()}
+            for name, own in values.items()
+        }
+        return json.dumps(found, sort_keys=True)
+
+    gathered = {name: pulumi.Output.all(**values) for name, values in secrets(cluster, plan, pki, {}).items()}
+    return pulumi.Output.unsecret(pulumi.Output.all(**gathered).apply(told))
+
+
+def readable(
+    cluster: Cluster,
+    plan: AddressPlan,
+    pki: Pki,
+    by_reader: Mapping[str, Payload],
+    backups: Mapping[str, Mapping[str, pulumi.Input[str]]],
+) -> Values:
+    """What each reader with a payload may read where the store holds every secret by itself, as the lab's does.
+
+    backups: as in `secrets`.
+    """
+    own = secrets(cluster, plan, pki, backups)
+    return {
+        name: {payload.name: payload.packed(), **own[name], **_digest(name, payload)}
+        for name, payload in by_reader.items()
+    }
+
+
+def _digest(name: str, payload: Payload) -> dict[str, str]:
+    """What a reader's hosts are to be, for hosts that take another payload while they run."""
+    return {} if name == API_SERVERS else {PAYLOAD_DIGEST: payload.sha256}
+
+
+def of_etcds(by_reader: Mapping[str, Payload]) -> str:
+    """Host of an etcd -> the text of its payload, as packed JSON: for operators, who hand it to the hosts that run."""
+    return packed(json.dumps({name: each.text for name, each in by_reader.items() if name != API_SERVERS}))
 
 
 def stored(
@@ -86,12 +139,13 @@ def stored(
     plan: AddressPlan,
     pki: Pki,
     by_reader: Mapping[str, Payload],
+    backups: Mapping[str, Mapping[str, pulumi.Input[str]]],
     by_pool: Mapping[str, Payload] | None = None,
     storage_classes: pulumi.Input[str] | None = None,
 ) -> Values:
     """What a cloud's store holds for each reader, and it alone may read: payloads by their names, and one bundle.
 
-    by_pool: payloads of pools in the region. Workers also read, and API servers write, `cluster.files.JOIN_TOKEN`,
+    backups: as in `secrets`. by_pool: payloads of pools in the region. Workers also read, and API servers write, `cluster.files.JOIN_TOKEN`,
     which is in no stack's hands.
     storage_classes: the text of `control_plane.csi.storage_classes`; ValueError where there is a
     `cluster.storage.controllers_pool` and no such text.
@@ -99,14 +153,15 @@ def stored(
     found: Values = {name: {payload.name: payload.packed()} for name, payload in by_reader.items()}
     if by_pool:
         found[WORKERS] = {payload.name: payload.packed() for payload in by_pool.values()}
-    of_readers = secrets(cluster, plan, pki)
+    of_readers = secrets(cluster, plan, pki, backups)
     if controllers_pool(cluster.spec):
         if storage_classes is None:
             raise ValueError(f"{cluster.name} has drivers of volumes, and its stack gives no classes for them")
         of_readers[API_SERVERS][STORAGE_CLASSES] = storage_classes
     for name, values in of_readers.items():
         if name in found:
-            found[name][bundle_name(name)] = _bundle(values)
+            digest = _digest(name, by_reader[name]) if name in by_reader else {}
+            found[name][bundle_name(name)] = _bundle({**values, **digest})
     return found
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 import pulumi
 
-from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput, SshOutput
+from cluster.outputs import ArtefactOutput, BucketOutput, ClusterOutputs, EtcdOutput, HostOutput, SshOutput
 from cluster.spec import Cloud, Cluster
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.members import members
@@ -14,6 +16,7 @@ from network import addresses
 from network.addresses import ROLES, AddressPlan, HostAddress
 from network.vpn import tunnels
 from stacks.lean import without_former_types
+from stacks.payloads import digests, of_etcds
 from stacks.pki import Pki
 from stacks.provider import Provider
 
@@ -65,22 +68,30 @@ def provider_of(cluster: Cluster, plan: AddressPlan) -> Provider:
 
 def _export(cluster: Cluster, plan: AddressPlan, pki: Pki, provider: Provider) -> None:
     public = {
-        "kubernetes": pki.kubernetes.certificate,
-        **{f"etcd-{role}": authority.certificate for role, authority in pki.etcd.items()},
+        "kubernetes": pki.kubernetes.signing_first,
+        **{f"etcd-{role}": authorities.trusted for role, authorities in pki.etcd.items()},
     }
 
-    def gather(values: Mapping[str, Mapping[str, str]]) -> str:
-        return _outputs(cluster, plan, provider, values["certificates"], values["facts"]).model_dump_json()
+    def gather(values: Mapping[str, Any]) -> str:
+        found = _outputs(cluster, plan, provider, values["certificates"], values["facts"], values["buckets"])
+        return found.model_dump_json()
 
     facts = provider.facts()
-    gathered = pulumi.Output.all(certificates=pulumi.Output.all(**public), facts=facts)
+    gathered = pulumi.Output.all(certificates=pulumi.Output.all(**public), facts=facts, buckets=provider.buckets())
     # The facts hold one secret, which is left out of what is gathered.
     pulumi.export("outputs", pulumi.Output.unsecret(gathered.apply(gather)))
     pulumi.export("ssh_private_key", pulumi.Output.secret(facts.apply(lambda f: f.get("ssh_private_key", ""))))
+    pulumi.export("key_rings", json.dumps({name: str(ring) for name, ring in pki.rings.items()}))
+    pulumi.export("key_digests", digests(cluster, plan, pki))
+    pulumi.export("etcd_payloads", of_etcds(provider.payloads()))
+    pulumi.export("authorities", pki.authorities())
     pulumi.export("operator_certificate", pki.admin.certificate)
     pulumi.export("operator_key", pulumi.Output.secret(pki.admin.private_key))
     pulumi.export("operator_etcd_certificate", pki.admin_etcd.certificate)
     pulumi.export("operator_etcd_key", pulumi.Output.secret(pki.admin_etcd.private_key))
+    passwords = {role: secret.value for role, secret in pki.backup_passwords.items()}
+    pulumi.export("backup_passwords", pulumi.Output.secret(pulumi.Output.json_dumps(passwords)))
+    pulumi.export("bucket_key", pulumi.Output.secret(provider.bucket_key()))
 
 
 def _outputs(
@@ -89,6 +100,7 @@ def _outputs(
     provider: Provider,
     certificates: Mapping[str, str],
     facts: Mapping[str, str],
+    buckets: Mapping[str, BucketOutput],
 ) -> ClusterOutputs:
     source = provider.artefacts()
     return ClusterOutputs(
@@ -102,7 +114,10 @@ def _outputs(
         api_servers=_hosts(plan.api_servers),
         etcds={
             role: EtcdOutput(
-                members=_hosts(plan.etcd[role]),
+                members=tuple(
+                    HostOutput(name=each.host, address=str(each.address), zone=each.zone, member=each.name)
+                    for each in members(cluster, role, plan)
+                ),
                 client_port=members(cluster, role, plan)[0].client_port,
                 ca_pem=certificates[f"etcd-{role}"],
             )
@@ -114,6 +129,7 @@ def _outputs(
                 name.removeprefix(_HOST_KEY): line for name, line in facts.items() if name.startswith(_HOST_KEY)
             }
         ),
+        buckets=dict(buckets),
         vpn_gateways=_of_ends(cluster, facts, _GATEWAY),
         vpn_names=_of_ends(cluster, facts, _GATEWAY_NAME),
         load_balancer_status=facts.get("load_balancer_status"),

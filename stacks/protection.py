@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pulumi
 
-_NAMESPACE, _KEY = "menagerie", "release"
-RELEASE = f"{_NAMESPACE}:{_KEY}"
+NAMESPACE, _KEY = "menagerie", "release"
+"""Of our keys in the stack's configuration."""
+RELEASE = f"{NAMESPACE}:{_KEY}"
 """Key in the stack's configuration. With the ordinary CLI: pulumi config set release true, pulumi up, pulumi destroy."""
 
 
 def is_protected() -> bool:
     """What `protect`, and a cloud's own deletion protection, is to be of everything that keeps data."""
-    return not pulumi.Config(_NAMESPACE).get_bool(_KEY)
+    return not pulumi.Config(NAMESPACE).get_bool(_KEY)

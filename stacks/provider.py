@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol
 
 import pulumi
 
 from cluster.artefacts import ArtefactSource
+from cluster.outputs import BucketOutput
 from stacks.pki import Pki
+from userdata import Payload
 
 
 class Provider(Protocol):
@@ -37,6 +40,15 @@ class Provider(Protocol):
 
     def sites(self) -> None:
         """The region's end of the tunnels to sites that have a `vpn`."""
+
+    def buckets(self) -> pulumi.Output[dict[str, BucketOutput]]:
+        """Use -> bucket, as `ClusterOutputs` has them; ``backups`` where an etcd has any, ``records`` always."""
+
+    def bucket_key(self) -> pulumi.Output[str]:
+        """The key of a server of buckets that is no cloud's, a secret; "" where operators use credentials of their own."""
+
+    def payloads(self) -> Mapping[str, Payload]:
+        """Reader -> what API servers and hosts of etcds are to be."""
 
     def artefacts(self) -> ArtefactSource:
         """Where hosts download programs and images."""

@@ -56,6 +56,7 @@ def lab(build: Callable[..., Cluster]) -> Cluster:
 # Folder or file -> the group whose tests share what an engine has made: one process has them all.
 _UNDER_THE_ENGINE = {
     "provisioning/test_emulator.py": "redfish",
+    "operations/keys": "keys",
     "stacks/aws": "aws",
     "stacks/azure": "azure",
     "stacks/gcp": "gcp",
@@ -68,14 +69,59 @@ _UNDER_THE_ENGINE = {
     "validation/test_fleet.py": "validation",
 }
 
+# Files whose tests run an etcd, an API server or Ansible: seconds each, most of them spent waiting.
+_WITH_PROGRAMS = (
+    "ceph/test_storage_host_role.py",
+    "control_plane/test_csi_api.py",
+    "control_plane/test_releases.py",
+    "control_plane/test_report.py",
+    "etcd/test_backups_on_hosts.py",
+    "etcd/test_real_etcd.py",
+    "lab_unit/test_buckets.py",
+    "operations/record",
+    "operations/test_audit.py",
+    "operations/test_backups.py",
+    "operations/test_drain.py",
+    "operations/test_etcd_roll.py",
+    "operations/test_etcds.py",
+    "operations/test_etcds_broken.py",
+    "operations/test_reboot.py",
+    "operations/test_reboot_command.py",
+    "operations/test_repair.py",
+    "operations/test_repair_brakes.py",
+    "operations/test_repair_command.py",
+    "operations/test_trials.py",
+    "operations/test_upgrade_nodes.py",
+    "operations/test_upgrade_releases.py",
+    "preflight/test_real_api.py",
+    "roles/test_boot.py",
+    "roles/test_firewall_role.py",
+    "roles/test_gpu_and_preflight_plays.py",
+    "roles/test_hardening_role.py",
+    "roles/test_links_role.py",
+    "roles/test_roce_role.py",
+    "roles/test_time_role.py",
+    "workers/test_as_ansible.py",
+)
+
+
+def _is_under(place: str, under: str) -> bool:
+    return place == under or place.startswith(f"{under}/")
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whole stacks take minutes: they are no part of the fast set."""
+    """What takes minutes is no part of the fast set. The lab goes down after the last test that uses it."""
+    items.sort(key=lambda item: item.path.name == "test_9_down.py")
     root = Path(__file__).parent
     for item in items:
         place = item.path.relative_to(root).as_posix()
         for under, group in _UNDER_THE_ENGINE.items():
-            if place == under or place.startswith(f"{under}/"):
+            if _is_under(place, under):
                 item.add_marker(pytest.mark.engine)
                 item.add_marker(pytest.mark.xdist_group(group))
+        for under in _WITH_PROGRAMS:
+            if _is_under(place, under):
+                item.add_marker(pytest.mark.programs)
+                if not item.get_closest_marker("xdist_group"):
+                    item.add_marker(pytest.mark.xdist_group(under))

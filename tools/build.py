@@ -83,7 +83,8 @@ def ensure(programs: Iterable[str], progress: Progress | None = None) -> dict[st
 
 def _path(module: Module, program: str, go: golang.Go) -> Path:
     key = module.key(program, go.version, go.architecture)
-    return cache.root() / "programs" / program / f"{module.version}-{key}" / program
+    name = manifest.file_name(program)
+    return cache.root() / "programs" / name / f"{module.version}-{key}" / name
 
 
 def _build(module: Module, paths: dict[str, Path], go: golang.Go, start: BuildEvent, tell: Progress) -> None:

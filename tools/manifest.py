@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tools import cache
 
@@ -16,7 +17,10 @@ TOOLS = Path(__file__).resolve().parent
 
 @dataclass(frozen=True)
 class Module:
-    """One folder of tools/ with its go.mod. `seconds`: a cold build on 2 cores; `version`: without a v."""
+    """One folder of tools/ with its go.mod. `seconds`: a cold build on 2 cores; `version`: without a v.
+
+    `programs`: name -> Go package. Where another module builds programs of the same names they end in @ and the version.
+    """
 
     name: str
     version: str
@@ -54,6 +58,20 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in match[1].split(".")) if match else ()
 
 
+def at(program: str, version: str) -> str:
+    """What a program is called at this version: its name alone where that is the version which the name alone means."""
+    return (
+        program
+        if any(program in m.programs and m.version == version for m in modules().values())
+        else f"{program}@{version}"
+    )
+
+
+def file_name(program: str) -> str:
+    """``kubelet@1.35.4`` -> ``kubelet``."""
+    return program.partition("@")[0]
+
+
 def pinned(folder: Path, module: str) -> str:
     """The version, without its v, that folder/go.mod requires of `module`. LookupError when it has none."""
     text = (folder / "go.mod").read_text()
@@ -80,7 +98,17 @@ def _module(name: str, table: Mapping[str, object], folder: Path) -> Module:
 def modules() -> dict[str, Module]:
     """Every module by folder name, in the order of need."""
     tables = tomllib.loads((TOOLS / "programs.toml").read_text())
-    return {name: _module(name, table, TOOLS / name) for name, table in tables.items()}
+    return {name: _module(name, _whole(table, tables, TOOLS / name), TOOLS / name) for name, table in tables.items()}
+
+
+def _whole(table: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]], folder: Path) -> Mapping[str, Any]:
+    """The table with what it has from the one that it is like."""
+    own = dict(table)
+    like = tables.get(own.pop("like", ""))
+    if like is None:
+        return own
+    version = pinned(folder, str(own["pin"]))
+    return {**like, **own, "programs": {f"{name}@{version}": package for name, package in like["programs"].items()}}
 
 
 def grouped(programs: Iterable[str]) -> list[tuple[Module, list[str]]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from userdata.joined import joined
 from userdata.payload import Payload, pack
 from userdata.stores import SecretStoreAdapter
 
@@ -66,24 +66,6 @@ def _programs(store: SecretStoreAdapter) -> list[tuple[str, str, str]]:
 
 
 def boot_program() -> str:
-    """The modules of `boot/` as one file: it packs smaller than several do, or a zipapp (PEP 441), and user data is short.
-
-    Each begins with its imports, and imports from the others by `from .name import`, without other names.
-    """
-    imports: set[str] = set()
-    bodies = []
-    for name in ("host", "system", "disks", "downloads", "store", "units", "main"):
-        text = (_HERE / "boot" / f"{name}.py").read_text()
-        found = [node for node in ast.parse(text).body if isinstance(node, ast.Import | ast.ImportFrom)]
-        imports |= {line for node in found for line in _of_the_library(node)}
-        bodies.append("".join(text.splitlines(keepends=True)[found[-1].end_lineno :]))
-    first = "from __future__ import annotations"
-    head = ["#!/usr/bin/python3", (_HERE / "boot" / "__init__.py").read_text(), first, *sorted(imports - {first})]
-    return "\n".join(head) + "\n" + "".join(bodies) + '\n\nif __name__ == "__main__":\n    main()\n'
-
-
-def _of_the_library(node: ast.Import | ast.ImportFrom) -> list[str]:
-    """One line for each name that is not another module's of ours."""
-    if isinstance(node, ast.Import):
-        return [ast.unparse(node)]
-    return [] if node.level else [f"from {node.module} import {alias.name}" for alias in node.names]
+    """The program that runs at boot, of short modules."""
+    names = ("host", "system", "disks", "downloads", "store", "units", "main")
+    return joined(_HERE / "boot", tuple(_HERE / "boot" / f"{name}.py" for name in names))

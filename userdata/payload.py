@@ -8,11 +8,12 @@ import json
 import lzma
 import struct
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from cluster.artefacts import ArtefactSource
 from cluster.files import Download, HostConfig
+from userdata import applying, refreshing
 
 LABEL_BYTES = 16
 # For text: no bits for positions, and a window that no host needs to keep much memory for.
@@ -34,6 +35,10 @@ class Payload:
 
         Raises KeyError where a download has no checksum and ValueError where `config` contradicts itself.
         """
+        if config.refresh:
+            start = (*config.start, refreshing.TIMER)
+            own = (*refreshing.files(), *(applying.files() if config.refresh.programs else ()))
+            config = replace(config, files=(*config.files, *own), start=start)
         _refuse_contradictions(config)
         plain: dict[str, Any] = {
             "packages": config.packages,
@@ -43,6 +48,7 @@ class Payload:
             "downloads": [_download(item, source) for item in config.downloads],
             "secrets": [asdict(secret) for secret in config.secrets],
             "start": config.start,
+            **({"refresh": asdict(config.refresh)} if config.refresh else {}),
         }
         return cls(json.dumps(plain, indent=0, ensure_ascii=False) + "\n")
 
@@ -57,11 +63,18 @@ class Payload:
         return f"payload-{self.sha256[:16]}"
 
     def packed(self) -> str:
-        """The store's value: xz in base85. Azure's Key Vault takes 25 kB, the others 64 KiB.
+        """The store's value. Azure's Key Vault takes 25 kB, the others 64 KiB."""
+        return packed(self.text)
 
-        The alphabet of base85 (RFC 1924) has nothing that JSON would escape.
-        """
-        return base64.b85encode(lzma.compress(self.text.encode(), check=lzma.CHECK_CRC32, filters=[_XZ])).decode()
+
+def packed(text: str) -> str:
+    """xz in base85, whose alphabet (RFC 1924) has nothing that JSON would escape."""
+    return base64.b85encode(lzma.compress(text.encode(), check=lzma.CHECK_CRC32, filters=[_XZ])).decode()
+
+
+def unpacked(text: str) -> str:
+    """What `packed` has packed."""
+    return lzma.decompress(base64.b85decode(text)).decode()
 
 
 def pack(text: str) -> str:
@@ -102,4 +115,5 @@ def _download(item: Download, source: ArtefactSource) -> dict[str, Any]:
         "path": item.path,
         "members": item.members,
         "mode": item.mode,
+        "late": item.is_late,
     }

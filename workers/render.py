@@ -8,22 +8,23 @@ It is what the roles declare, in which a worker at a site differs so:
 - The token comes from the store, not from the operator, and is fetched anew for each attempt to join.
 - `/etc/hosts` has the host's own name from menagerie-boot. What must be absent is, on a host that is new.
 - Pods are kept from the metadata service (`workers.metadata`); a site has none.
-- menagerie-boot starts the units, in order and at every boot, so none is enabled; nothing changes while a host lives, so
-  none is restarted for newer files.
+- menagerie-boot starts the units, in order and at every boot, so none is enabled; nothing changes while a host lives but the
+  cluster's authorities, which menagerie-refresh takes up as role kubelet does at sites.
 """
 
 from __future__ import annotations
 
-import ast
 import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from cluster.artefacts import ArtefactSource, catalogue
-from cluster.files import JOIN_TOKEN, Download, HostConfig, HostFile, SecretRef
+from cluster.files import JOIN_TOKEN, Consumer, Download, HostConfig, HostFile, Refresh, SecretRef
 from cluster.pools import POOL_LABEL
+from cluster.programs import without_words
 from cluster.spec import Cluster
+from control_plane import paths
 from control_plane.ports import API_PORT
 from network.addresses import AddressPlan
 from workers import metadata
@@ -37,10 +38,12 @@ OWN_NAME, OWN_ADDRESS = "%H", "${OWN_ADDRESS}"
 ENVIRONMENT = "/run/menagerie/worker.env"
 SETTINGS = "/etc/menagerie/worker.json"
 CA = "/etc/menagerie/kubernetes-ca.crt"
+NODE_CA = f"{paths.PKI}/ca.crt"
+"""Which kubeadm writes at the join, and `menagerie_host.authorities` after everything else that it changes."""
 LIBRARY = "/usr/local/lib/menagerie/menagerie_host"
 PREPARE, JOIN = "worker@prepare.service", "worker@join.service"
 _UNITS = "/etc/systemd/system"
-_PROGRAMS = ("__init__", "clock", "cpu_state", "facts", "in_region", "joining", "kernel", "machine")
+_PROGRAMS = ("__init__", "authorities", "clock", "cpu_state", "facts", "in_region", "joining", "kernel", "machine")
 _KERNEL = ("/etc/sysctl.d/", "/etc/modules-load.d/")
 
 
@@ -68,7 +71,17 @@ def host_config(
         ),
         start=(PREPARE, metadata.UNIT, *_units(declared, "host_state"), JOIN, *_units(declared, "kubelet_join")),
         packages=tuple(sorted({"python3", *_commands(declared).values()})),
+        refresh=_refresh(declared),
     )
+
+
+def _refresh(declared: Iterable[Declaration]) -> Refresh:
+    """What trusts the cluster's authorities is restarted for others; what is told there is Ansible's to do at sites."""
+    (join,) = (each.arguments for each in declared if each.module == "kubelet_join")
+    units = tuple(Consumer(each["unit"], (NODE_CA,)) for each in join["units"])
+    folder = str(Path(LIBRARY).parent)
+    program = ("/usr/bin/env", f"PYTHONPATH={folder}", "/usr/bin/python3", "-sB", "-m", "menagerie_host.in_region")
+    return Refresh(units, report=(), renew=(*program, "refresh"))
 
 
 def in_region(
@@ -121,22 +134,7 @@ def _own_files(cluster: Cluster, plan: AddressPlan, declared: tuple[Declaration,
     yield HostFile(f"{_UNITS}/{unit.name}", unit.read_text())
     for name in _PROGRAMS:
         program = (FOLDER / "module_utils" / "menagerie_host" / f"{name}.py").read_text()
-        yield HostFile(f"{LIBRARY}/{name}.py", _without_words(program))
-
-
-def _without_words(program: str) -> str:
-    """A program without comments and docstrings: they are half of it, and a store's values are small."""
-    tree = ast.parse(program)
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            node.body = [each for each in body if not _is_text(each)] or [ast.Pass()]  # type: ignore[attr-defined]
-    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    found = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(found, ast.Constant) and isinstance(found.value, str)
+        yield HostFile(f"{LIBRARY}/{name}.py", without_words(program))
 
 
 def _settings(cluster: Cluster, plan: AddressPlan, declared: tuple[Declaration, ...]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from cluster.check import (
     public,
     region,
     registries,
+    repair,
     roce,
     scaling,
     storage,
@@ -71,6 +72,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     *versions.RULES,
     *artefacts.RULES,
     *registries.RULES,
+    *repair.RULES,
     *effect.RULES,
 )
 

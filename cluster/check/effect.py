@@ -9,13 +9,7 @@ from pydantic import BaseModel
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where, show
 
-_BACKUP = ("nobody takes snapshots", "leave it out, and take them with etcdctl snapshot save")
 _DISK_SIZE = ("members' disks have no limit", "leave it out, and keep twice the quota free for each member")
-_IDLE: dict[Where, tuple[str, str]] = {
-    ("etcd", "main", "backup"): _BACKUP,
-    ("etcd", "events", "backup"): _BACKUP,
-}
-"""Place -> (what happens in its stead, what to do until something acts on it)."""
 _IDLE_IN_A_LAB: dict[Where, tuple[str, str]] = {
     ("etcd", "main", "disk_size"): _DISK_SIZE,
     ("etcd", "events", "disk_size"): _DISK_SIZE,
@@ -24,16 +18,17 @@ _IDLE_IN_A_LAB: dict[Where, tuple[str, str]] = {
     ("artefacts", "registry"): ("hosts pull from the lab's registry", "leave it out"),
     ("artefacts", "sha256"): ("the lab knows the checksums of what it built", "leave it out"),
 }
+"""Place -> (what happens in its stead, what to do until something acts on it)."""
 _OF_A_CLOUD = ("workers in a lab's region are processes of this machine, as many as min", "leave it out")
 _KEYS_OF_A_CLOUD = ("zones", "image", "disk_size", "spot", "reservation", "placement", "rdma")
 _VPN = ("the lab's router joins its sites", "leave it out")
 
 
 def without_effect(subject: Subject) -> Iterator[Finding]:
-    """Who writes a backup must not believe that there is one."""
-    idle = dict(_IDLE)
+    """Who writes a setting must not believe that it holds."""
+    idle: dict[Where, tuple[str, str]] = {}
     if subject.cluster.is_lab:
-        idle |= _IDLE_IN_A_LAB | {("sites", name, "vpn"): _VPN for name in subject.spec.sites}
+        idle = _IDLE_IN_A_LAB | {("sites", name, "vpn"): _VPN for name in subject.spec.sites}
         in_region = [name for name, pool in subject.spec.pools.items() if pool.site is None]
         idle |= {("pools", name, key): _OF_A_CLOUD for name in in_region for key in _KEYS_OF_A_CLOUD}
     for where, (instead, until_then) in idle.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from cluster.check.backups import backups
 from cluster.check.disks import disk, local_disks
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
@@ -175,22 +176,6 @@ def election_timeout(subject: Subject) -> Iterator[Finding]:
             yield Finding(where, message, "write 1s; 50s is the most, for members on different continents")
 
 
-def backup_kept(subject: Subject) -> Iterator[Finding]:
-    """A backup must outlive the time to the next one."""
-    for role, etcd in _each(subject):
-        backup = etcd.backup
-        if backup is None:
-            continue
-        every, keep = format_duration_ms(backup.every), format_duration_ms(backup.keep)
-        where: Where = ("etcd", role, "backup", "keep")
-        if backup.every < 60_000:
-            message = f"etcd.{role}.backup.every {every} is under a minute; snapshots would run without a break"
-            yield Finding((*where[:3], "every"), message, "write 15m")
-        elif backup.keep < backup.every:
-            message = f"etcd.{role}.backup.keep {keep} is shorter than every {every}; at times there would be no backup"
-            yield Finding(where, message, "write 30d", also=((*where[:3], "every"),))
-
-
 RULES: tuple[tuple[str, Rule], ...] = (
     ("ETC-001", odd_members),
     ("ETC-002", member_count),
@@ -200,5 +185,5 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("ETC-007", election_timeout),
     ("ETC-008", disk),
     ("ETC-008", local_disks),
-    ("ETC-009", backup_kept),
+    ("ETC-009", backups),
 )

@@ -32,11 +32,11 @@ class Api:
         text = kubeconfig.read_text()
         server = urllib.parse.urlsplit(_field(text, "server"))
         self.host, self.port = server.hostname or "", server.port or 443
-        self._tls = ssl.create_default_context(cadata=_decoded(text, "certificate-authority-data"))
+        self._tls = ssl.create_default_context(cadata=decoded(text, "certificate-authority-data"))
         # ssl reads a client certificate from a file only; in memory (/dev/shm or a private /tmp), and gone at once.
         with tempfile.NamedTemporaryFile("w", suffix=".pem") as pem:
             os.fchmod(pem.fileno(), 0o600)
-            pem.write(_decoded(text, "client-certificate-data") + _decoded(text, "client-key-data"))
+            pem.write(decoded(text, "client-certificate-data") + decoded(text, "client-key-data"))
             pem.flush()
             self._tls.load_cert_chain(pem.name)
 
@@ -127,5 +127,6 @@ def _field(text: str, name: str) -> str:
     return found[1]
 
 
-def _decoded(text: str, name: str) -> str:
+def decoded(text: str, name: str) -> str:
+    """A field of a kubeconfig that holds base64. ValueError where there is none."""
     return base64.b64decode(_field(text, name)).decode()

@@ -16,6 +16,7 @@ from typing import Any, Sequence
 
 from . import csr
 from .api import Api, ApiError, forever
+from .der import Malformed
 from .phases import SETTINGS
 
 LIST = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -43,7 +44,7 @@ def refusal(spec: dict[str, Any], ranges: Sequence[ipaddress.IPv4Network]) -> st
         return f"usages {', '.join(spec.get('usages', []))}"
     try:
         request = csr.parse(base64.b64decode(spec["request"], validate=True).decode("ascii"))
-    except (csr.Malformed, binascii.Error, UnicodeDecodeError, KeyError) as error:
+    except (Malformed, binascii.Error, UnicodeDecodeError, KeyError) as error:
         return f"unreadable: {error}"
     return _wrong_names(request, user, node, ranges)
 

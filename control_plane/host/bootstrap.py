@@ -9,6 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import sys
 import time
 from http import HTTPStatus
@@ -16,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from .api import Api, ApiError
-from .phases import RUN, SETTINGS, kubeadm
+from .phases import RUN, SETTINGS, kubeadm, trusting_all, write
 
 MANIFESTS = Path("/etc/kubernetes/menagerie/manifests.json")
 # Facts of the stack are in these: they come with the secrets, and only where there are any.
 STORAGE_CLASSES = Path("/etc/kubernetes/menagerie/storage-classes.json")
 SCRATCH = Path("/run/cluster-bootstrap")
 PHASES = (["upload-config", "all"], ["bootstrap-token"], ["addon", "kube-proxy"])
+CONFIG = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
 TRIES, PAUSE_S = 5, 2.0
 
 
@@ -38,6 +40,27 @@ def phase(words: list[str], kubeconfig: Path) -> None:
             if not left:
                 raise
         time.sleep(PAUSE_S)
+
+
+def release(text: str) -> str:
+    """The version that a ClusterConfiguration names, "" where it names none."""
+    found = re.search(r"^kubernetesVersion: *(\S+)", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def other_release(api: Api) -> str:
+    """The version that the cluster is said to run, "" where it is this host's own or none is said yet.
+
+    Until the last API server is of a new release, `menagerie upgrade` leaves the former one there: kube-proxy may not be newer
+    than any API server.
+    """
+    try:
+        said = release(api.call("GET", CONFIG)["data"]["ClusterConfiguration"])
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return ""
+    return said if said != release((RUN / "kubeadm.yaml").read_text()) else ""
 
 
 def apply(api: Api, item: dict[str, Any]) -> None:
@@ -71,13 +94,18 @@ def main() -> None:
         "--kubeconfig-dir", str(SCRATCH),
     )  # fmt: skip
     kubeconfig = SCRATCH / "super-admin.conf"
+    # What kubeadm publishes in kube-public/cluster-info is taken from it.
+    write(kubeconfig, trusting_all(kubeconfig.read_text()))
     try:
         api = Api(kubeconfig)
         api.wait_until_ready(json.loads(SETTINGS.read_text())["ready_path"], 120)
         for path in (MANIFESTS, STORAGE_CLASSES):
             for item in json.loads(path.read_text()) if path.exists() else ():
                 apply(api, item)
-        for words in PHASES:
+        other = other_release(api)
+        if other:
+            print(f"the cluster is said to run {other}: its configuration and kube-proxy stay as they are", flush=True)
+        for words in () if other else PHASES:
             phase(words, kubeconfig)
             print(" ".join(words) + ": done", flush=True)
     finally:

@@ -10,7 +10,9 @@ import base64
 import ipaddress
 import re
 from dataclasses import dataclass
-from typing import Iterator, Tuple
+from typing import Iterator
+
+from .der import Element, Malformed, elements, expect, walk
 
 _SEQUENCE, _SET, _OID, _BOOLEAN, _OCTETS, _INTEGER = 0x30, 0x31, 0x06, 0x01, 0x04, 0x02
 _ATTRIBUTES = 0xA0
@@ -19,10 +21,6 @@ _COMMON_NAME, _ORGANIZATION = b"\x55\x04\x03", b"\x55\x04\x0a"
 _EXTENSION_REQUEST = bytes.fromhex("2a864886f70d01090e")
 _SUBJECT_ALT_NAME = b"\x55\x1d\x11"
 _DNS, _ADDRESS = 0x82, 0x87
-
-
-class Malformed(ValueError):
-    """Not a request as kubelets write them."""
 
 
 @dataclass(frozen=True)
@@ -43,50 +41,17 @@ def parse(pem: str) -> Request:
     )
     if not found:
         raise Malformed("not one PEM block of a certificate request")
-    (outer,) = _elements(base64.b64decode("".join(found[1].split())), 1)
-    info = _elements(_expect(outer, _SEQUENCE), 3)[0]
-    version, subject, _key, attributes = _elements(_expect(info, _SEQUENCE), 4)
-    if _expect(version, _INTEGER) != b"\x00":
+    (outer,) = elements(base64.b64decode("".join(found[1].split())), 1)
+    info = elements(expect(outer, _SEQUENCE), 3)[0]
+    version, subject, _key, attributes = elements(expect(info, _SEQUENCE), 4)
+    if expect(version, _INTEGER) != b"\x00":
         raise Malformed("not version 1 of a request")
-    name, organizations = _subject(_expect(subject, _SEQUENCE))
-    dns_names, addresses, others = _alternative_names(_expect(attributes, _ATTRIBUTES))
+    name, organizations = _subject(expect(subject, _SEQUENCE))
+    dns_names, addresses, others = _alternative_names(expect(attributes, _ATTRIBUTES))
     return Request(name, organizations, dns_names, addresses, others)
 
 
-_Element = Tuple[int, bytes]
-
-
-def _walk(data: bytes) -> Iterator[_Element]:
-    while data:
-        if len(data) < 2:
-            raise Malformed("cut off")
-        tag, length, start = data[0], data[1], 2
-        if length > 0x80:
-            size = length & 0x7F
-            start = 2 + size
-            length = int.from_bytes(data[2:start], "big")
-            if size > 3 or length < 0x80:
-                raise Malformed("length not in its shortest form")
-        if length == 0x80 and start == 2 or len(data) < start + length or tag & 0x1F == 0x1F:
-            raise Malformed("not DER")
-        yield tag, data[start : start + length]
-        data = data[start + length :]
-
-
-def _elements(data: bytes, count: int) -> list[_Element]:
-    found = list(_walk(data))
-    if len(found) != count:
-        raise Malformed(f"{len(found)} parts where {count} belong")
-    return found
-
-
-def _expect(element: _Element, tag: int) -> bytes:
-    if element[0] != tag:
-        raise Malformed(f"type {element[0]:#x} where {tag:#x} belongs")
-    return element[1]
-
-
-def _text(element: _Element) -> str:
+def _text(element: Element) -> str:
     try:
         return element[1].decode(_STRINGS[element[0]])
     except (KeyError, UnicodeDecodeError):
@@ -96,10 +61,10 @@ def _text(element: _Element) -> str:
 def _subject(data: bytes) -> tuple[str, tuple[str, ...]]:
     names: list[str] = []
     organizations: list[str] = []
-    for relative in _walk(data):
-        for attribute in _walk(_expect(relative, _SET)):
-            oid, value = _elements(_expect(attribute, _SEQUENCE), 2)
-            kind = _expect(oid, _OID)
+    for relative in walk(data):
+        for attribute in walk(expect(relative, _SET)):
+            oid, value = elements(expect(attribute, _SEQUENCE), 2)
+            kind = expect(oid, _OID)
             if kind == _COMMON_NAME:
                 names.append(_text(value))
             elif kind == _ORGANIZATION:
@@ -125,15 +90,15 @@ def _alternative_names(data: bytes) -> tuple[tuple[str, ...], tuple[ipaddress.IP
     return tuple(dns_names), tuple(addresses), others
 
 
-def _general_names(attributes: bytes) -> Iterator[_Element]:
-    for attribute in _walk(attributes):
-        oid, values = _elements(_expect(attribute, _SEQUENCE), 2)
-        if _expect(oid, _OID) != _EXTENSION_REQUEST:
+def _general_names(attributes: bytes) -> Iterator[Element]:
+    for attribute in walk(attributes):
+        oid, values = elements(expect(attribute, _SEQUENCE), 2)
+        if expect(oid, _OID) != _EXTENSION_REQUEST:
             raise Malformed("an attribute other than requested extensions")
-        (extensions,) = _elements(_expect(values, _SET), 1)
-        for extension in _walk(_expect(extensions, _SEQUENCE)):
-            parts = [part for part in _walk(_expect(extension, _SEQUENCE)) if part[0] != _BOOLEAN]
-            if len(parts) != 2 or _expect(parts[0], _OID) != _SUBJECT_ALT_NAME:
+        (extensions,) = elements(expect(values, _SET), 1)
+        for extension in walk(expect(extensions, _SEQUENCE)):
+            parts = [part for part in walk(expect(extension, _SEQUENCE)) if part[0] != _BOOLEAN]
+            if len(parts) != 2 or expect(parts[0], _OID) != _SUBJECT_ALT_NAME:
                 raise Malformed("an extension other than alternative names")
-            (names,) = _elements(_expect(parts[1], _OCTETS), 1)
-            yield from _walk(_expect(names, _SEQUENCE))
+            (names,) = elements(expect(parts[1], _OCTETS), 1)
+            yield from walk(expect(names, _SEQUENCE))

@@ -1,17 +1,21 @@
 """kubeadm-phases: this host's own certificates and kubeconfigs, before the API server starts.
 
-The authorities' keys come from the secret store; every leaf is made anew at each boot, so none
-grows old and an address that changed is no obstacle. Each kubeconfig names this host's own API
-server: not every cloud's load balancer sends a host's packets back to itself (Azure's does not).
+The authorities' keys come from the secret store; every leaf is made anew at each boot, so an address
+that changed is no obstacle, and `renewal` makes those anew that grow old while the host runs. Each kubeconfig
+names this host's own API server: not every cloud's load balancer sends a host's packets back to itself
+(Azure's does not).
 """
 
 from __future__ import annotations
 
+import base64
 import ipaddress
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -20,8 +24,10 @@ KUBERNETES = Path("/etc/kubernetes")
 RUN = Path("/run/menagerie")
 SETTINGS = KUBERNETES / "menagerie/host.json"
 TEMPLATE = KUBERNETES / "menagerie/kubeadm.yaml"
+PKI = KUBERNETES / "pki"
 KUBEADM = "/usr/local/bin/kubeadm"
-LEAVES = ("apiserver", "apiserver-kubelet-client", "front-proxy-client")
+LEAVES = {"apiserver": "ca", "apiserver-kubelet-client": "ca", "front-proxy-client": "front-proxy-ca"}
+"""Certificate -> the authority that signs it."""
 COMPONENTS = ("controller-manager", "scheduler")
 
 
@@ -85,6 +91,52 @@ def render_config(settings: dict[str, Any], address: str) -> None:
     write(RUN / "local.yaml", text.replace(there, here))
 
 
+def kubeconfigs(settings: dict[str, Any]) -> list[str]:
+    """Names of the kubeconfigs of this host's programs; each is a file <name>.conf."""
+    return [*COMPONENTS, *settings["users"]]
+
+
+def make(settings: dict[str, Any], names: list[str]) -> None:
+    """Make leaves and kubeconfigs anew. Each is whole before it takes the place of the former one."""
+    with tempfile.TemporaryDirectory(dir=str(RUN)) as folder:
+        scratch = Path(folder)
+        leaves = [name for name in names if name in LEAVES]
+        if leaves:
+            make_leaves(leaves, scratch)
+        for name in kubeconfigs(settings):
+            if name in names:
+                write(KUBERNETES / f"{name}.conf", kubeconfig(settings, name, scratch))
+
+
+def make_leaves(names: list[str], scratch: Path) -> None:
+    """kubeadm finds the authorities, takes the first certificate of each file, and makes what is missing."""
+    for source in ("ca", "front-proxy-ca", "sa"):
+        for path in PKI.glob(f"{source}.*"):
+            (scratch / path.name).symlink_to(path)
+    config = scratch / "kubeadm.yaml"
+    text = (RUN / "kubeadm.yaml").read_text()
+    write(config, text.replace(f"certificatesDir: {PKI}\n", f"certificatesDir: {scratch}\n"))
+    kubeadm("init", "phase", "certs", "all", "--config", str(config))
+    made = {f"{name}.{end}": (scratch / f"{name}.{end}").read_text() for name in names for end in ("crt", "key")}
+    for name, text in made.items():
+        write(PKI / name, text, 0o644 if name.endswith(".crt") else 0o600)
+
+
+def kubeconfig(settings: dict[str, Any], name: str, scratch: Path) -> str:
+    """The text of one kubeconfig, with a new client certificate."""
+    config = str(RUN / "local.yaml")
+    if name in COMPONENTS:
+        kubeadm("init", "phase", "kubeconfig", name, "--config", config, "--kubeconfig-dir", str(scratch))
+        return trusting_all((scratch / f"{name}.conf").read_text())
+    return trusting_all(kubeadm("kubeconfig", "user", "--client-name", settings["users"][name], "--config", config))
+
+
+def trusting_all(text: str) -> str:
+    """A kubeconfig of kubeadm's, which trusts the first authority only, with all of them in it."""
+    trusted = base64.b64encode((PKI / "ca.crt").read_bytes()).decode()
+    return re.sub(r"(certificate-authority-data: *)\S+", lambda found: found[1] + trusted, text)
+
+
 def main() -> None:
     settings = json.loads(SETTINGS.read_text())
     address = read_own_address(settings)
@@ -93,16 +145,7 @@ def main() -> None:
     render_config(settings, address)
     told = settings["advertised"]
     write(Path(told["path"]), f"{told['variable']}={advertised(address, settings['balancers'])}\n")
-    for leaf in LEAVES:
-        for suffix in ("crt", "key"):
-            (KUBERNETES / "pki" / f"{leaf}.{suffix}").unlink(missing_ok=True)
-    kubeadm("init", "phase", "certs", "all", "--config", str(RUN / "kubeadm.yaml"))
-    for component in COMPONENTS:
-        (KUBERNETES / f"{component}.conf").unlink(missing_ok=True)
-        kubeadm("init", "phase", "kubeconfig", component, "--config", str(RUN / "local.yaml"))
-    for name, user in settings["users"].items():
-        text = kubeadm("kubeconfig", "user", "--client-name", user, "--config", str(RUN / "local.yaml"))
-        write(KUBERNETES / f"{name}.conf", text)
+    make(settings, [*LEAVES, *kubeconfigs(settings)])
 
 
 if __name__ == "__main__":

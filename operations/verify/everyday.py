@@ -11,7 +11,7 @@ from kubernetes import client
 
 from cluster.spec import Cluster
 from operations.access import API_TIMEOUT_S
-from operations.etcd import EtcdClient
+from operations.etcds.client import EtcdClient
 from operations.nodes import least_in_region
 from operations.verify.proof import Context, FailedProofError, Proof, demand
 from operations.verify.workload import PORT, Pod

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
-from etcd.render import unit_name
+from etcd.templates import unit_name
 from operations.access import API_TIMEOUT_S
-from operations.etcd import EtcdClient
+from operations.etcds.client import EtcdClient
 from operations.status import balancer_states, not_well
 from operations.verify.proof import Context, Proof, demand
 from operations.verify.workload import Workload

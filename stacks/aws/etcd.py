@@ -93,7 +93,7 @@ class Etcd(pulumi.ComponentResource):
             metadata_options=aws.ec2.InstanceMetadataOptionsArgs(**metadata()),
             root_block_device=aws.ec2.InstanceRootBlockDeviceArgs(
                 volume_type="gp3",
-                volume_size=SYSTEM_DISK_GIB,
+                volume_size=system_disk_gib(self._cluster, held),
                 encrypted=True,
                 kms_key_id=self._storage.key.arn,
                 tags=tagged,
@@ -140,6 +140,12 @@ class Etcd(pulumi.ComponentResource):
             # To delete it stops its machine.
             opts=pulumi.ResourceOptions(parent=self, protect=is_protected(), delete_before_replace=True),
         )
+
+
+def system_disk_gib(cluster: Cluster, held: tuple[RoleName, ...]) -> int:
+    """A backup lies there as a file before it is sent, and a drill has one as a file and one as an etcd's data."""
+    quotas = (settings(cluster, role).quota for role in held if settings(cluster, role).backup)
+    return SYSTEM_DISK_GIB + sum(-(-3 * quota // _GIB) for quota in quotas)
 
 
 def whole_gib(wanted: EtcdCluster) -> int:

@@ -64,20 +64,36 @@ def write_secret(arn: str, key: str, vpc: str, region: str) -> list[Statement]:
     return [write, _use_key("Encrypt", ["kms:GenerateDataKey"], key, f"secretsmanager.{region}")]
 
 
-def write_backups(folder: str, key: str, vpc: str, region: str, hosts: Sequence[Host]) -> list[Statement]:
-    """Objects of one folder, from inside the VPC by these hosts; neither read nor delete there. folder: its ARN.
+def keep_backups(
+    bucket: str, folders: Mapping[str, Sequence[Host]], key: str, vpc: str, region: str
+) -> list[Statement]:
+    """A restic repository in each folder, from inside the VPC by its hosts. bucket: its ARN.
 
-    Parts of a large object are decrypted when they are put together ("Uploading and copying objects using multipart
-    upload in Amazon S3").
+    To delete an object is to hide it: its versions stay, and to delete those is another action, which nobody here has.
+    Without ListBucket S3 answers "denied" for what is not there, where restic must hear that it is not; GetObject and
+    HeadBucket name no prefix. So who may list one folder also sees the names, which are hashes, in the others.
     """
-    write = {
-        "Sid": "WriteBackups",
-        "Effect": "Allow",
-        "Action": "s3:PutObject",
-        "Resource": f"{folder}/*",
-        "Condition": _inside(vpc, hosts),
-    }
-    return [write, _use_key("EncryptBackups", ["kms:GenerateDataKey", "kms:Decrypt"], key, f"s3.{region}")]
+    found: list[Statement] = []
+    for folder, hosts in folders.items():
+        inside, name = _inside(vpc, hosts), "".join(part.title() for part in folder.rpartition("/")[2].split("-"))
+        actions = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]
+        found += [
+            {
+                "Sid": f"KeepBackups{name}",
+                "Effect": "Allow",
+                "Action": actions,
+                "Resource": f"{bucket}/{folder}/*",
+                "Condition": inside,
+            },
+            {
+                "Sid": f"ListBackups{name}",
+                "Effect": "Allow",
+                "Action": "s3:ListBucket",
+                "Resource": bucket,
+                "Condition": {**inside, "StringLikeIfExists": {"s3:prefix": [f"{folder}/*"]}},
+            },
+        ]
+    return [*found, _use_key("EncryptBackups", ["kms:GenerateDataKey", "kms:Decrypt"], key, f"s3.{region}")]
 
 
 def _inside(vpc: str, hosts: Sequence[Host]) -> dict[str, dict[str, object]]:

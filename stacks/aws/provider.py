@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pulumi
 
 from cluster.artefacts import ArtefactSource
@@ -10,7 +12,7 @@ from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
 from network.addresses import AddressPlan
-from stacks import payloads
+from stacks import backups, payloads
 from stacks.aws import etcd
 from stacks.aws.control_plane import ControlPlane
 from stacks.aws.dns import Dns
@@ -60,7 +62,8 @@ class AwsProvider:
         self._payloads = payloads.payloads(*everything, self._disk)
         self._pools = payloads.worker_payloads(*everything) if self._cluster.spec.cloud_workers else {}
         classes = self._volumes.classes() if self._volumes else None
-        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, self._pools, classes)
+        kept = backups.secrets(self._cluster, self._plan, pki, self.buckets(), {})
+        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, kept, self._pools, classes)
         ground = (self._network, self._storage, self._volumes)
         self._secrets = Secrets(self._cluster, self._plan, *ground, stored, self._own)
         # What hosts fetch at boot, the right to it and the way there.
@@ -89,6 +92,15 @@ class AwsProvider:
     def sites(self) -> None:
         if self._network.vpn:
             self._vpn = Vpn(self._cluster, self._network.vpn, self._own).facts
+
+    def buckets(self) -> backups.Buckets:
+        return self._storage.buckets()
+
+    def bucket_key(self) -> pulumi.Output[str]:
+        return pulumi.Output.from_input("")
+
+    def payloads(self) -> Mapping[str, Payload]:
+        return self._payloads
 
     def artefacts(self) -> ArtefactSource:
         return self._source

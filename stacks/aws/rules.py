@@ -102,6 +102,8 @@ def ranges_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> di
         Role.API_SERVER: tuple(zone.api_servers for zone in zones),
         Role.ETCD_MAIN: _each(host.address for host in plan.etcd["main"]),
         Role.ETCD_EVENTS: _each(host.address for host in plan.etcd["events"]),
+        # S3's addresses are public; packets to them go by the VPC's own endpoint.
+        Role.BUCKETS: _EVERYWHERE,
         Role.WORKER_IN_REGION: worker_ranges(cluster.spec),
         Role.LOAD_BALANCER: _each(plan.balancers),
         Role.SECRET_STORE: _each(map(endpoint_of, zones)),

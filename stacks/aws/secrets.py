@@ -12,7 +12,7 @@ import pulumi_aws as aws
 from cluster.files import JOIN_TOKEN
 from cluster.spec import Cluster
 from cluster.storage import controllers_pool, has_block
-from etcd.members import settings
+from etcd.backups import prefix
 from network.addresses import ROLES, AddressPlan
 from stacks.aws import policies, volume_rights
 from stacks.aws.network import Network
@@ -20,6 +20,7 @@ from stacks.aws.storage import Storage
 from stacks.aws.store import AwsStore
 from stacks.aws.tags import named, tags
 from stacks.aws.volumes import Volumes
+from stacks.backups import roles_with_backups
 from stacks.payloads import API_SERVERS, WORKERS
 
 Stored = Mapping[str, Mapping[str, pulumi.Input[str]]]
@@ -61,7 +62,7 @@ class Secrets(pulumi.ComponentResource):
         self._own = pulumi.ResourceOptions(parent=self)
         self._hosts = hosts_of(plan)
         self._token = self._secret(JOIN_TOKEN) if WORKERS in stored else None
-        self._keep_backups = with_backups(cluster, plan)
+        self._keep_backups = with_backups(cluster, plan, self._hosts)
         readable = {reader: self._readable(reader, values) for reader, values in stored.items()}
         self.profiles, self.pools = {}, {}
         for identity in identities(cluster, self._hosts):
@@ -121,9 +122,7 @@ class Secrets(pulumi.ComponentResource):
         if known["token"]:
             statements += policies.write_secret(known["token"], key, vpc, region)
         if known["backups"]:
-            folder = f"{known['backups']}/backups/{self._cluster.name}"
-            writers = [host for name, host in self._hosts.items() if name in self._keep_backups]
-            statements += policies.write_backups(folder, key, vpc, region, writers)
+            statements += policies.keep_backups(known["backups"], self._keep_backups, key, vpc, region)
         return policies.document(*statements, *(known["volumes"] or ()))
 
     def _rights(self) -> pulumi.Output[list[policies.Statement]]:
@@ -173,6 +172,9 @@ def identities(cluster: Cluster, hosts: Iterable[str]) -> list[Identity]:
     return found
 
 
-def with_backups(cluster: Cluster, plan: AddressPlan) -> frozenset[str]:
-    """Hosts of an etcd that has backups."""
-    return frozenset(host.name for role in ROLES if settings(cluster, role).backup for host in plan.etcd[role])
+def with_backups(
+    cluster: Cluster, plan: AddressPlan, hosts: Mapping[str, policies.Host]
+) -> dict[str, list[policies.Host]]:
+    """Folder in the bucket -> who keeps backups there."""
+    roles = roles_with_backups(cluster)
+    return {prefix(cluster.name, role): [hosts[host.name] for host in plan.etcd[role]] for role in roles}

@@ -9,12 +9,15 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
+from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
+from etcd.backups import USE
 from etcd.members import settings
 from network.addresses import ROLES
 from stacks.aws import policies
 from stacks.aws.network import Network
 from stacks.aws.tags import bucket, tags
+from stacks.backups import Buckets
 from stacks.protection import is_protected
 
 BACKUPS, LOGS, ARTEFACTS = "backups", "logs", "artefacts"
@@ -44,6 +47,7 @@ class Storage(pulumi.ComponentResource):
     """Everything that the cluster keeps in AWS is under one key, which AWS makes anew once a year."""
 
     backups: aws.s3.Bucket
+    artefacts: aws.s3.Bucket
     account: pulumi.Output[Account]
 
     def __init__(self, cluster: Cluster, network: Network, opts: pulumi.ResourceOptions) -> None:
@@ -54,11 +58,23 @@ class Storage(pulumi.ComponentResource):
         self.account = caller.apply(Account.of)
         self._policies: dict[str, aws.s3.BucketPolicy] = {}
         self.key = self._key()
-        self.backups = self._bucket(BACKUPS, expired(kept_days(cluster), 1), locked_days=kept_days(cluster))
+        # What restic deletes it hides; hidden versions go once nothing guards them any more, and so do their markers.
+        self.backups = self._bucket(BACKUPS, former_expired(kept_days(cluster)), locked_days=kept_days(cluster))
         logs = self._bucket(LOGS, expired(_LOG_DAYS, 1))
-        self._bucket(ARTEFACTS, former_expired(_FORMER_DAYS))
+        self.artefacts = self._bucket(ARTEFACTS, former_expired(_FORMER_DAYS))
         self._log_flows(network, logs)
         self.register_outputs({})
+
+    def buckets(self) -> Buckets:
+        """See `stacks.provider.Provider`."""
+        region = str(self._cluster.spec.control_plane.region)
+        names = {
+            "records": self.artefacts.bucket,
+            **({USE: self.backups.bucket} if self._cluster.spec.has_backups else {}),
+        }
+        return pulumi.Output.all(**names).apply(
+            lambda known: {use: BucketOutput(kind="s3", name=name, region=region) for use, name in known.items()}
+        )
 
     def _key(self) -> aws.kms.Key:
         """Without it no host boots; AWS deletes keys 7 to 30 days after it was asked to."""
@@ -169,8 +185,11 @@ def expired(days: int, former_days: int) -> aws.s3.BucketLifecycleConfigurationR
 
 
 def former_expired(days: int) -> aws.s3.BucketLifecycleConfigurationRuleArgs:
-    """What objects were before goes after some days; they stay."""
-    return _rule(noncurrent_version_expiration=_former(days))
+    """What objects were before goes after some days, and the marks of deleted ones with it; they stay."""
+    return _rule(
+        noncurrent_version_expiration=_former(days),
+        expiration=aws.s3.BucketLifecycleConfigurationRuleExpirationArgs(expired_object_delete_marker=True),
+    )
 
 
 def _rule(**actions: Any) -> aws.s3.BucketLifecycleConfigurationRuleArgs:

@@ -9,7 +9,7 @@ import pulumi_azure_native as azure
 
 from cluster.disks import AZURE_SKUS
 from cluster.files import Disk
-from cluster.spec import Cluster, EtcdCluster, EtcdHosts, RoleName
+from cluster.spec import Cluster, EtcdCluster, RoleName
 from etcd.members import Member, members, settings
 from etcd.render import data_disk
 from network.addresses import ROLES, AddressPlan, HostAddress
@@ -206,10 +206,3 @@ def _is_network(cluster: Cluster, role: RoleName) -> bool:
 
 def _whole_gib(etcd: EtcdCluster) -> int:
     return -(-etcd.disk_size // _GIB)
-
-
-def keeps_backups(cluster: Cluster, role: RoleName) -> bool:
-    """Whether hosts of an etcd write snapshots to the storage account: their own, or those of an etcd they share."""
-    events = cluster.spec.etcd.events
-    shared = role == "main" and events.hosts is EtcdHosts.MAIN and events.backup is not None
-    return shared or settings(cluster, role).backup is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pulumi
 import pulumi_azure_native as azure
 
@@ -10,8 +12,8 @@ from cluster.files import Disk
 from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
-from network.addresses import ROLES, AddressPlan
-from stacks import payloads
+from network.addresses import AddressPlan
+from stacks import backups, payloads
 from stacks.azure import etcd, roles
 from stacks.azure.control_plane import ControlPlane
 from stacks.azure.dns import Dns
@@ -28,6 +30,7 @@ from stacks.azure.vpn import Vpn
 from stacks.azure.workers import Workers
 from stacks.cloud_store import bundle_name
 from stacks.pki import Pki
+from userdata import Payload
 
 
 class AzureProvider:
@@ -55,7 +58,7 @@ class AzureProvider:
         name = self._group.name
         self._keys = Keys(self._cluster, name, self._account, self._own)
         self._storage = Storage(self._cluster, name, self._network, self._keys, self._own)
-        blobs = self._storage.account.id if self._storage.backups else None
+        blobs = self._storage.account.id
         self._endpoints = Endpoints(self._cluster, name, self._network, self._keys.vault.id, blobs, self._own)
 
     def secrets(self, pki: Pki) -> None:
@@ -69,7 +72,10 @@ class AzureProvider:
         group, readers = self._group.name, [*self._payloads, *workers]
         self._identities = identities_of(self._cluster, group, readers, self._own)
         classes = self._volumes() if controllers_pool(self._cluster.spec) else None
-        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, storage_classes=classes)
+        # A host that is given another identity for some other reason still asks as this one.
+        own = {host: {"AZURE_CLIENT_ID": identity.client_id} for host, identity in self._identities.items()}
+        kept = backups.secrets(self._cluster, self._plan, pki, self.buckets(), own)
+        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, kept, storage_classes=classes)
         bundles = {reader: {bundle_name(reader): values[bundle_name(reader)]} for reader, values in stored.items()}
         # Whom to trust: no secret, so it is in no bundle.
         public = {reader: pki.for_worker() for reader in workers}
@@ -78,7 +84,7 @@ class AzureProvider:
         secrets = Secrets(self._cluster, group, *everything, self._own)
         # The vault has no address before its endpoint has one.
         self._boots = {reader: boot.behind(self._endpoints.made) for reader, boot in secrets.boots.items()}
-        self._let_backups_be_written()
+        self._let_backups_be_kept()
 
     def etcd(self) -> None:
         subnet = self._network.subnets["etcd"]
@@ -100,6 +106,15 @@ class AzureProvider:
         if GATEWAY_SUBNET in self._network.subnets:
             self._vpn = Vpn(self._cluster, self._group, self._network.subnets[GATEWAY_SUBNET], self._own).facts
 
+    def buckets(self) -> backups.Buckets:
+        return self._storage.buckets()
+
+    def bucket_key(self) -> pulumi.Output[str]:
+        return pulumi.Output.from_input("")
+
+    def payloads(self) -> Mapping[str, Payload]:
+        return self._payloads
+
     def artefacts(self) -> ArtefactSource:
         return self._source
 
@@ -111,9 +126,9 @@ class AzureProvider:
     def _disk(self, role: RoleName) -> Disk:
         return etcd.disk_of(self._cluster, role)
 
-    def _role(self, name: str, data_actions: tuple[str, ...]) -> pulumi.Output[str]:
-        subscription = self._keys.subscription
-        return roles.own(self._cluster, name, [self._group], subscription, self._own, data_actions=data_actions)
+    def _role(self, name: str, data_actions: tuple[str, ...], actions: tuple[str, ...] = ()) -> pulumi.Output[str]:
+        where = (self._cluster, name, [self._group], self._keys.subscription, self._own)
+        return roles.own(*where, actions=actions, data_actions=data_actions)
 
     def _reader_of(self, pool: str) -> str:
         """As whom the machines of a pool ask."""
@@ -136,13 +151,11 @@ class AzureProvider:
         )
         return made.classes
 
-    def _let_backups_be_written(self) -> None:
-        """Hosts whose etcd has backups may add to the container, and neither read nor delete there."""
+    def _let_backups_be_kept(self) -> None:
+        """Hosts whose etcd has backups use the blobs of the container, but for their versions."""
         if self._storage.backups is None:
             return
-        writing = [role for role in ROLES if etcd.keeps_backups(self._cluster, role)]
-        hosts = dict.fromkeys(host.name for role in writing for host in self._plan.etcd[role])
-        role_id = self._role("backup-writer", roles.WRITE_BLOBS)
-        for host in hosts:
+        role_id = self._role("backup-keeper", roles.USE_BLOBS, roles.SEE_CONTAINER)
+        for host in backups.hosts_with_backups(self._cluster, self._plan):
             principal = self._identities[host].principal_id
             roles.assign(f"{host}-backups", role_id, principal, self._storage.backups.id, self._own)

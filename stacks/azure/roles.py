@@ -21,8 +21,12 @@ class BuiltIn(StrEnum):
 
 
 WRITE_SECRET = "Microsoft.KeyVault/vaults/secrets/setSecret/action"
-_BLOBS = "Microsoft.Storage/storageAccounts/blobServices/containers/blobs"
-WRITE_BLOBS = (f"{_BLOBS}/write", f"{_BLOBS}/add/action")
+_CONTAINERS = "Microsoft.Storage/storageAccounts/blobServices/containers"
+_BLOBS = f"{_CONTAINERS}/blobs"
+USE_BLOBS = (f"{_BLOBS}/read", f"{_BLOBS}/write", f"{_BLOBS}/add/action", f"{_BLOBS}/delete")
+"""Not deleteBlobVersion and permanentDelete: what is deleted is hidden, and can be had back."""
+SEE_CONTAINER = (f"{_CONTAINERS}/read",)
+"""That it is there, which restic asks before it makes a repository."""
 _OURS = uuid.UUID("5f8a1a52-6c0c-5f0e-9f4e-0d6a8a0f5c11")
 
 

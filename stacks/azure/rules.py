@@ -37,6 +37,7 @@ SUBNETS: Mapping[Role, str] = {
     Role.ETCD_EVENTS: "etcd",
     Role.SECRET_STORE: "endpoints",
     Role.FILE_STORE: "endpoints",
+    Role.BUCKETS: "endpoints",
     Role.WORKER_IN_REGION: "workers",
 }
 """Roles whose subnet the group guards -> the subnet."""
@@ -88,6 +89,7 @@ def places_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> di
         Role.WORKER_AT_SITE: tuple(map(str, collapse_addresses(racks))),
         Role.SECRET_STORE: (str(subnets.endpoints),),
         Role.FILE_STORE: (str(subnets.endpoints),),
+        Role.BUCKETS: (str(subnets.endpoints),),
         # "Virtual network service tags": the Resource Manager, whose addresses are public.
         Role.CLOUD_API: ("AzureResourceManager",),
         Role.ARTEFACT_MIRROR: _place_of(source.mirror),

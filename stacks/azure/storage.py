@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pulumi
 import pulumi_azure_native as azure
 
+from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
+from etcd.backups import USE
 from stacks.azure import roles
 from stacks.azure.keys import Keys
 from stacks.azure.network import Network
 from stacks.azure.roles import BuiltIn
 from stacks.azure.tags import account_name, tags
+from stacks.backups import Buckets
 from stacks.protection import is_protected
 
 BACKUPS, ARTEFACTS = "backups", "artefacts"
@@ -29,7 +33,7 @@ _WATCHERS = "NetworkWatcherRG"
 class Storage(pulumi.ComponentResource):
     """Zone-redundant, under the cluster's key, without account keys and without an address outside the network.
 
-    Flow logs are always kept here. Containers for backups and artefacts are there once an etcd of the spec has backups:
+    Flow logs and artefacts are always kept here. The container for backups is there once an etcd of the spec has some:
     before, no host has a right to anything here.
     """
 
@@ -55,9 +59,11 @@ class Storage(pulumi.ComponentResource):
         self.granted = keys.may_encrypt("storage", self.identity.principal_id)
         self.account = self._account()
         self.backups = None
-        if has_backups(cluster):
-            self.backups = self._containers()
-            self._lifecycle()
+        self._kept = pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[self._blobs()])
+        self._container(ARTEFACTS)
+        if cluster.spec.has_backups:
+            self.backups = self._backups()
+        self._lifecycle()
         self._log_flows(network)
         self.register_outputs({})
 
@@ -78,28 +84,37 @@ class Storage(pulumi.ComponentResource):
             tags=tags(self._cluster, "storage"),
         )
 
-    def _containers(self) -> azure.storage.BlobContainer:
-        blobs = azure.storage.BlobServiceProperties(
+    def _blobs(self) -> azure.storage.BlobServiceProperties:
+        """What is deleted can be had back for as long as backups are kept: a lifecycle counts the age of a version from
+        when it was written, so an old one that is deleted today would be gone tomorrow."""
+        guarded = max(kept_days(self._cluster), _UNDELETE_DAYS)
+        return azure.storage.BlobServiceProperties(
             "blobs",
             resource_group_name=self._group,
             account_name=self.account.name,
             blob_services_name="default",
             is_versioning_enabled=True,
-            delete_retention_policy=azure.storage.DeleteRetentionPolicyArgs(enabled=True, days=_UNDELETE_DAYS),
+            delete_retention_policy=azure.storage.DeleteRetentionPolicyArgs(enabled=True, days=guarded),
             container_delete_retention_policy=azure.storage.DeleteRetentionPolicyArgs(
                 enabled=True, days=_UNDELETE_DAYS
             ),
             opts=self._own,
         )
-        after = pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[blobs])
-        backups = azure.storage.BlobContainer(
-            BACKUPS,
+
+    def _container(self, use: str, **more: Any) -> azure.storage.BlobContainer:
+        return azure.storage.BlobContainer(
+            use,
             resource_group_name=self._group,
             account_name=self.account.name,
-            container_name=BACKUPS,
-            immutable_storage_with_versioning=azure.storage.ImmutableStorageWithVersioningArgs(enabled=True),
-            opts=after,
+            container_name=use,
+            opts=self._kept,
+            **more,
         )
+
+    def _backups(self) -> azure.storage.BlobContainer:
+        """What restic deletes becomes a version, which is immutable for its time and hidden for as long again."""
+        versions = azure.storage.ImmutableStorageWithVersioningArgs(enabled=True)
+        backups = self._container(BACKUPS, immutable_storage_with_versioning=versions)
         azure.storage.BlobContainerImmutabilityPolicy(
             BACKUPS,
             resource_group_name=self._group,
@@ -108,13 +123,6 @@ class Storage(pulumi.ComponentResource):
             immutability_policy_name="default",
             immutability_period_since_creation_in_days=kept_days(self._cluster),
             opts=self._own,
-        )
-        azure.storage.BlobContainer(
-            ARTEFACTS,
-            resource_group_name=self._group,
-            account_name=self.account.name,
-            container_name=ARTEFACTS,
-            opts=after,
         )
         return backups
 
@@ -125,9 +133,20 @@ class Storage(pulumi.ComponentResource):
             account_name=self.account.name,
             management_policy_name="default",
             policy=azure.storage.ManagementPolicySchemaArgs(
-                rules=[_removed(BACKUPS, kept_days(self._cluster)), _removed(_FLOW_LOGS, _KEPT_DAYS)]
+                rules=[
+                    _removed(BACKUPS, kept_days(self._cluster), only_versions=True),
+                    _removed(_FLOW_LOGS, _KEPT_DAYS),
+                ]
             ),
             opts=self._own,
+        )
+
+    def buckets(self) -> Buckets:
+        """See `stacks.provider.Provider`."""
+        uses = {"records": ARTEFACTS, **({USE: BACKUPS} if self.backups else {})}
+        name: pulumi.Output[str] = self.account.name
+        return name.apply(
+            lambda account: {use: BucketOutput(kind="azure", name=name, account=account) for use, name in uses.items()}
         )
 
     def _log_flows(self, network: Network) -> None:
@@ -203,19 +222,17 @@ def encrypted_account(
     )
 
 
-def has_backups(cluster: Cluster) -> bool:
-    """Whether any etcd writes snapshots."""
-    return any(etcd.backup for etcd in (cluster.spec.etcd.main, cluster.spec.etcd.events))
-
-
 def kept_days(cluster: Cluster) -> int:
     """How long backups are kept: as long as the etcd that keeps them longest says, in whole days."""
     backups = [etcd.backup for etcd in (cluster.spec.etcd.main, cluster.spec.etcd.events) if etcd.backup]
     return max((-(-backup.keep // _DAY_MS) for backup in backups), default=_KEPT_DAYS)
 
 
-def _removed(container: str, days: int) -> azure.storage.ManagementPolicyRuleArgs:
-    """Blobs and their former versions go when they are so old."""
+def _removed(container: str, days: int, *, only_versions: bool = False) -> azure.storage.ManagementPolicyRuleArgs:
+    """Blobs and their former versions go when they are so old; or these versions alone."""
+    blobs = azure.storage.ManagementPolicyBaseBlobArgs(
+        delete=azure.storage.DateAfterModificationArgs(days_after_modification_greater_than=days)
+    )
     return azure.storage.ManagementPolicyRuleArgs(
         name=container,
         type="Lifecycle",
@@ -223,9 +240,7 @@ def _removed(container: str, days: int) -> azure.storage.ManagementPolicyRuleArg
         definition=azure.storage.ManagementPolicyDefinitionArgs(
             filters=azure.storage.ManagementPolicyFilterArgs(blob_types=["blockBlob"], prefix_match=[f"{container}/"]),
             actions=azure.storage.ManagementPolicyActionArgs(
-                base_blob=azure.storage.ManagementPolicyBaseBlobArgs(
-                    delete=azure.storage.DateAfterModificationArgs(days_after_modification_greater_than=days)
-                ),
+                base_blob=None if only_versions else blobs,
                 version=azure.storage.ManagementPolicyVersionArgs(
                     delete=azure.storage.DateAfterCreationArgs(days_after_creation_greater_than=days)
                 ),

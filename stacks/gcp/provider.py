@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pulumi
 
 from cluster.artefacts import ArtefactSource
@@ -10,7 +12,7 @@ from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
 from network.addresses import AddressPlan
-from stacks import payloads
+from stacks import backups, payloads
 from stacks.cloud_store import bundle_name
 from stacks.gcp import etcd, network
 from stacks.gcp.control_plane import ControlPlane
@@ -28,6 +30,7 @@ from stacks.gcp.volumes import Volumes, classes
 from stacks.gcp.vpn import Vpn
 from stacks.gcp.workers import Workers
 from stacks.pki import Pki
+from userdata import Payload
 
 
 class GcpProvider:
@@ -55,11 +58,12 @@ class GcpProvider:
         in_region = self._cluster.spec.cloud_workers > 0
         self._pools = payloads.worker_payloads(self._cluster, self._plan, self._source) if in_region else {}
         applied = classes(self._cluster, self._keys, self._network)
-        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, self._pools, applied)
+        kept = backups.secrets(self._cluster, self._plan, pki, self.buckets(), {})
+        stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, kept, self._pools, applied)
         bundles = {reader: values[bundle_name(reader)] for reader, values in stored.items()}
         secrets = Secrets(self._cluster, self._keys, bundles, self._own)
         self._identities = secrets.identities
-        self._storage.let_write_backups(self._plan, secrets.identities)
+        self._storage.let_keep_backups(self._plan, secrets.identities)
         if controllers_pool(self._cluster.spec):
             Volumes(self._cluster, self._keys, secrets.identities, self._own)
         # Rules name hosts by their identities.
@@ -87,6 +91,15 @@ class GcpProvider:
     def sites(self) -> None:
         if any(site.vpn for site in self._cluster.spec.sites.values()):
             self._vpn = Vpn(self._cluster, self._network, self._own).facts
+
+    def buckets(self) -> backups.Buckets:
+        return self._storage.buckets()
+
+    def bucket_key(self) -> pulumi.Output[str]:
+        return pulumi.Output.from_input("")
+
+    def payloads(self) -> Mapping[str, Payload]:
+        return self._payloads
 
     def artefacts(self) -> ArtefactSource:
         return self._source

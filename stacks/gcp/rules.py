@@ -122,6 +122,7 @@ def ranges_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> di
         Role.WORKER_AT_SITE: tuple(map(str, collapse_addresses(racks))),
         Role.SECRET_STORE: _hosts([endpoint_address(cluster)]),
         Role.CLOUD_API: _hosts([endpoint_address(cluster)]),
+        Role.BUCKETS: _hosts([endpoint_address(cluster)]),
         Role.FILE_STORE: (str(file_range(cluster)),),
         Role.ARTEFACT_MIRROR: _place_of(source.mirror),
         Role.REGISTRY: _place_of(source.registry),

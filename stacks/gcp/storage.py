@@ -7,9 +7,12 @@ from collections.abc import Mapping
 import pulumi
 import pulumi_gcp as gcp
 
+from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
+from etcd.backups import USE, prefix
 from etcd.members import settings
 from network.addresses import ROLES, AddressPlan
+from stacks.backups import Buckets, hosts_with_backups
 from stacks.gcp.keys import Keys
 from stacks.gcp.network import Network
 from stacks.gcp.secrets import Identity
@@ -25,14 +28,19 @@ _FORMER_DAYS = 30
 _LOGS_DAYS = 90
 _WRITE = "roles/storage.objectCreator"
 """To add objects, and neither to read, overwrite nor delete any."""
+_USE = "roles/storage.objectUser"
+"""To read, add and delete objects, and to list them; not to change who may, or how long deleted ones are kept."""
+_LEAST_GUARDED_DAYS = 7
+_PARTS_DAYS = 7
 
 
 class Storage(pulumi.ComponentResource):
     """Private, by the bucket's own policy alone, encrypted with the cluster's key.
 
-    Google takes no retention policy on a versioned bucket ("Use and lock retention policies"). So backups, which are
-    written once under new names, have a retention policy: nobody deletes or overwrites one before its time. The others
-    have versions. The policy is not locked: a lock cannot be taken back, and keeps the bucket for as long as it holds.
+    restic deletes the locks by which its runs know of each other, and what no backup needs any more. A retention policy
+    would forbid that, and whoever may delete an object may delete its versions. So deleted backups are kept by the
+    bucket: with a policy of soft deletion nobody gets rid of them in its time but who may change the policy ("Soft
+    delete", Cloud Storage). The others have versions.
     """
 
     def __init__(self, cluster: Cluster, network: Network, keys: Keys, opts: pulumi.ResourceOptions) -> None:
@@ -41,8 +49,10 @@ class Storage(pulumi.ComponentResource):
         self._keys = keys
         self._own = pulumi.ResourceOptions(parent=self)
         days = kept_days(cluster)
-        kept = gcp.storage.BucketRetentionPolicyArgs(retention_period=str(days * _DAY_S), is_locked=False)
-        self.backups = self._bucket(BACKUPS, [_removed(age=days + 1)], retention_policy=kept)
+        guarded = gcp.storage.BucketSoftDeletePolicyArgs(
+            retention_duration_seconds=max(days, _LEAST_GUARDED_DAYS) * _DAY_S
+        )
+        self.backups = self._bucket(BACKUPS, [_parts_removed(_PARTS_DAYS)], soft_delete_policy=guarded)
         versioned = gcp.storage.BucketVersioningArgs(enabled=True)
         former = _removed(days_since_noncurrent_time=_FORMER_DAYS, with_state="ARCHIVED")
         self.logs = self._bucket(LOGS, [_removed(age=_LOGS_DAYS), former], versioning=versioned)
@@ -96,20 +106,37 @@ class Storage(pulumi.ComponentResource):
             opts=self._own,
         )
 
-    def let_write_backups(self, plan: AddressPlan, identities: Mapping[str, Identity]) -> None:
-        """Hosts whose etcd has backups add objects under <cluster>/, and nothing else."""
-        for host in hosts_with_backups(self._cluster, plan):
-            folder = pulumi.Output.format("projects/_/buckets/{0}/objects/{1}/", self.backups.name, self._cluster.name)
-            gcp.storage.BucketIAMMember(
-                generated(self._cluster, host, "backups"),
-                bucket=self.backups.name,
-                role=_WRITE,
-                member=identities[host].account.member,
-                condition=gcp.storage.BucketIAMMemberConditionArgs(
-                    title="own cluster", expression=pulumi.Output.format('resource.name.startsWith("{0}")', folder)
-                ),
-                opts=self._own,
+    def let_keep_backups(self, plan: AddressPlan, identities: Mapping[str, Identity]) -> None:
+        """Hosts whose etcd has backups use the folder of its repository, and nothing else."""
+        for host, roles in hosts_with_backups(self._cluster, plan).items():
+            for role in roles:
+                gcp.storage.BucketIAMMember(
+                    generated(self._cluster, host, f"backups-{role}"),
+                    bucket=self.backups.name,
+                    role=_USE,
+                    member=identities[host].account.member,
+                    condition=gcp.storage.BucketIAMMemberConditionArgs(
+                        title=f"backups of etcd {role}", expression=self._inside(prefix(self._cluster.name, role))
+                    ),
+                    opts=self._own,
+                )
+
+    def _inside(self, folder: str) -> pulumi.Output[str]:
+        """To list is asked of the bucket, for a prefix ("Attribute reference for IAM Conditions")."""
+        name: pulumi.Output[str] = self.backups.name
+        return name.apply(
+            lambda name: (
+                f'resource.name.startsWith("projects/_/buckets/{name}/objects/{folder}/") || '
+                f'api.getAttribute("storage.googleapis.com/objectListPrefix", "").startsWith("{folder}/")'
             )
+        )
+
+    def buckets(self) -> Buckets:
+        """See `stacks.provider.Provider`."""
+        names = {"records": self.artefacts.name, **({USE: self.backups.name} if self._cluster.spec.has_backups else {})}
+        return pulumi.Output.all(**names).apply(
+            lambda known: {use: BucketOutput(kind="gcs", name=name) for use, name in known.items()}
+        )
 
 
 def kept_days(cluster: Cluster) -> int:
@@ -118,14 +145,16 @@ def kept_days(cluster: Cluster) -> int:
     return max((-(-backup.keep // _DAY_MS) for backup in backups if backup), default=_KEPT_DAYS)
 
 
-def hosts_with_backups(cluster: Cluster, plan: AddressPlan) -> tuple[str, ...]:
-    """Etcd hosts that a member with backups runs on."""
-    writing = [role for role in ROLES if settings(cluster, role).backup]
-    return tuple(dict.fromkeys(host.name for role in writing for host in plan.etcd[role]))
-
-
 def _removed(**condition: object) -> gcp.storage.BucketLifecycleRuleArgs:
     return gcp.storage.BucketLifecycleRuleArgs(
         action=gcp.storage.BucketLifecycleRuleActionArgs(type="Delete"),
         condition=gcp.storage.BucketLifecycleRuleConditionArgs(**condition),
+    )
+
+
+def _parts_removed(days: int) -> gcp.storage.BucketLifecycleRuleArgs:
+    """Of uploads that were never finished."""
+    return gcp.storage.BucketLifecycleRuleArgs(
+        action=gcp.storage.BucketLifecycleRuleActionArgs(type="AbortIncompleteMultipartUpload"),
+        condition=gcp.storage.BucketLifecycleRuleConditionArgs(age=days),
     )

@@ -14,7 +14,7 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
 
-from lab import balancer, datacentre, hosts, images, store, volumes
+from lab import balancer, buckets, datacentre, hosts, images, plan, store, volumes
 from lab.balancer import BalancerSpec
 from lab.hosts import HostSpec
 from lab.plan import LabSpec
@@ -43,6 +43,8 @@ class _DataCentreProvider(ResourceProvider):
 
     def update(self, _id: str, _olds: Props, _news: Props) -> UpdateResult:
         datacentre.ensure(_lab_spec(_news), _publish)
+        # A mirror of another release comes with images of it, and a registry that runs on has not been told of these.
+        _publish(plan.REGISTRY)
         return UpdateResult(_plain(_news))
 
     def delete(self, _id: str, _props: Props) -> None:
@@ -140,6 +142,33 @@ class SecretStore(Resource, module="lab", name="SecretStore"):
     def __init__(self, name: str, policy: Mapping[str, Mapping[str, Any]], opts: pulumi.ResourceOptions) -> None:
         opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(additional_secret_outputs=["policy"]))
         super().__init__(_StoreProvider(), name, {"policy": pulumi.Output.secret(policy)}, opts)
+
+
+class _BucketsProvider(ResourceProvider):
+    def create(self, props: Props) -> CreateResult:
+        buckets.put(props["key"], datacentre.spec())
+        return CreateResult("buckets", _plain(props))
+
+    def read(self, id_: str, props: Props) -> ReadResult:
+        return ReadResult(id_, props) if buckets.read() == buckets.fingerprint(props["key"]) else _GONE
+
+    def diff(self, _id: str, _olds: Props, _news: Props) -> DiffResult:
+        return DiffResult(changes=bool(_changed(_olds, _news)))
+
+    def update(self, _id: str, _olds: Props, _news: Props) -> UpdateResult:
+        buckets.put(_news["key"], datacentre.spec())
+        return UpdateResult(_plain(_news))
+
+    def delete(self, _id: str, _props: Props) -> None:
+        buckets.delete()
+
+
+class Buckets(Resource, module="lab", name="Buckets"):
+    """The server of buckets. key: access_key_id and secret_access_key."""
+
+    def __init__(self, name: str, key: Mapping[str, pulumi.Input[str]], opts: pulumi.ResourceOptions) -> None:
+        opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(additional_secret_outputs=["key"]))
+        super().__init__(_BucketsProvider(), name, {"key": pulumi.Output.secret(key)}, opts)
 
 
 class _BalancerProvider(ResourceProvider):

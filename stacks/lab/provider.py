@@ -9,23 +9,30 @@ import pulumi
 
 from cluster.artefacts import ArtefactSource
 from cluster.files import JOIN_TOKEN
+from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.apiserver import probe_path
+from etcd.backups import key_environment
 from etcd.members import data_dir, members
 from lab import balancer, plan
 from lab.balancer import BalancerSpec
 from lab.hosts import HostSpec
 from lab.prepare import lab_spec, prepare
 from network.addresses import ROLES, AddressPlan, HostAddress
+from stacks import backups
 from stacks.lab.disks import disks_of
-from stacks.lab.dynamic import DataCentre, Host, LoadBalancer, SecretStore, Volume
+from stacks.lab.dynamic import Buckets, DataCentre, Host, LoadBalancer, SecretStore, Volume
 from stacks.lab.ssh import SshKey
 from stacks.lab.store import LabStore
 from stacks.lab.workers import between_workers, workers_in_region
 from stacks.payloads import API_SERVERS, WORKERS, payloads, readable, reader, secrets, worker_payloads
 from stacks.pki import Pki
+from stacks.pki_resources import Secret
 from userdata import Payload, render
+
+_ACCESS_KEY, _REGION = "menagerie", "us-east-1"
+"""The server of buckets has one key and no regions; this is the one that it answers to."""
 
 
 class LabProvider:
@@ -34,7 +41,7 @@ class LabProvider:
     def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
         self._cluster = cluster
         self._plan = plan
-        self._prepared = prepare()
+        self._prepared = prepare(kubernetes=cluster.spec.kubernetes.version)
         ports = (API_PORT, KONNECTIVITY_PORT)
         self._lab = lab_spec(cluster, self._prepared, ports, between_workers(cluster))
 
@@ -42,14 +49,17 @@ class LabProvider:
         self._datacentre = DataCentre("datacentre", self._lab, pulumi.ResourceOptions())
 
     def storage(self) -> None:
-        """A lab keeps its snapshots where its machine keeps its state."""
+        made = Secret("bucket-secret-key", "hex", pulumi.ResourceOptions())
+        self._key: dict[str, pulumi.Input[str]] = {"access_key_id": _ACCESS_KEY, "secret_access_key": made.value}
+        self._server = Buckets("buckets", self._key, self._on(self._datacentre))
 
     def secrets(self, pki: Pki) -> None:
         self._pki = pki
         self._payloads = payloads(self._cluster, self._plan, self.artefacts())
         pools = worker_payloads(self._cluster, self._plan, self.artefacts())
         self._workers = {worker.host: pools[worker.pool] for worker in workers_in_region(self._cluster)}
-        policy = store_policy(self._cluster, self._plan, pki, self._payloads, self._workers)
+        kept = backups.secrets(self._cluster, self._plan, pki, self.buckets(), self._own_keys())
+        policy = store_policy(self._cluster, self._plan, pki, self._payloads, kept, self._workers)
         self._store = SecretStore("secrets", policy, self._on(self._datacentre))
 
     def etcd(self) -> None:
@@ -59,7 +69,8 @@ class LabProvider:
                 volume = Volume(member.name, self._on(self._datacentre))
                 disks.setdefault(member.host, {})[data_dir(self._cluster, role)] = volume
         for host in {host for role in ROLES for host in self._plan.etcd[role]}:
-            self._cloud_host(host, self._payload_of(host), disks[host.name])
+            # As in the clouds: to change one makes the machine anew, and all members at once would lose the quorum.
+            self._cloud_host(host, self._payload_of(host), disks[host.name], keeps=["user_data"])
 
     def control_plane(self) -> None:
         for host in self._plan.api_servers:
@@ -72,7 +83,7 @@ class LabProvider:
             api_port=API_PORT,
             konnectivity_port=KONNECTIVITY_PORT,
         )
-        LoadBalancer("load-balancer", spec, self._pki.kubernetes.certificate, self._on(self._datacentre))
+        LoadBalancer("load-balancer", spec, self._pki.kubernetes.trusted, self._on(self._datacentre))
 
     def workers(self) -> None:
         for worker, payload in self._workers.items():
@@ -93,6 +104,23 @@ class LabProvider:
     def sites(self) -> None:
         """The racks of a lab's site are on the same router as its region."""
 
+    def buckets(self) -> backups.Buckets:
+        found = {
+            use: BucketOutput(kind="s3", name=use, region=_REGION, endpoint=plan.BUCKETS_URL) for use in plan.BUCKETS
+        }
+        return pulumi.Output.from_input(found)
+
+    def bucket_key(self) -> pulumi.Output[str]:
+        return pulumi.Output.json_dumps(self._key)
+
+    def _own_keys(self) -> dict[str, pulumi.Output[dict[str, str]]]:
+        """Of hosts: in a lab nobody's identity opens a bucket."""
+        key = self.bucket_key().apply(key_environment)
+        return dict.fromkeys(backups.hosts_with_backups(self._cluster, self._plan), key)
+
+    def payloads(self) -> Mapping[str, Payload]:
+        return self._payloads
+
     def artefacts(self) -> ArtefactSource:
         return ArtefactSource(plan.MIRROR_URL, self._prepared.mirror.sha256, plan.REGISTRY)
 
@@ -108,13 +136,23 @@ class LabProvider:
         return self._payloads[reader(self._plan, host.name)]
 
     def _cloud_host(
-        self, host: HostAddress, payload: Payload, disks: dict[str, Volume], *, is_worker: bool = False
+        self,
+        host: HostAddress,
+        payload: Payload,
+        disks: dict[str, Volume],
+        *,
+        is_worker: bool = False,
+        keeps: list[str] | None = None,
     ) -> None:
+        """keeps: what stays as it is at a host that exists."""
         user_data = render(payload, LabStore(plan.STORE_URL), host.name)
         volumes = {mount: volume.pulumi_resource_name for mount, volume in disks.items()}
         segment = plan.WORKERS if is_worker else plan.CLOUD
         spec = HostSpec(host.name, "worker" if is_worker else "cloud", segment, str(host.address), user_data, volumes)
-        Host(spec, self._lab.image, self._on(self._store, *disks.values()))
+        opts = pulumi.ResourceOptions.merge(
+            self._on(self._store, *disks.values()), pulumi.ResourceOptions(ignore_changes=keeps)
+        )
+        Host(spec, self._lab.image, opts)
 
     @staticmethod
     def _on(*resources: pulumi.Resource) -> pulumi.ResourceOptions:
@@ -126,19 +164,21 @@ def store_policy(
     plan: AddressPlan,
     pki: Pki,
     payloads: Mapping[str, Payload],
+    backups: Mapping[str, Mapping[str, pulumi.Input[str]]],
     by_worker: Mapping[HostAddress, Payload] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Host address -> what that host may read, by name, and the names that it may write; see `lab.store.Policy`.
 
+    backups: what `stacks.backups.secrets` says of hosts.
     by_worker: the payloads of workers in the region. They read the join token, which API servers write and cannot read.
     """
-    own = readable(cluster, plan, pki, payloads)
+    own = readable(cluster, plan, pki, payloads, backups)
     writes = {API_SERVERS: [JOIN_TOKEN]} if by_worker else {}
     found: dict[str, dict[str, Any]] = {}
     for host in plan.hosts():
         name = reader(plan, host.name)
         found[str(host.address)] = {"read": own[name], "write": writes.get(name, [])}
     for host, payload in (by_worker or {}).items():
-        values = {payload.name: payload.packed(), JOIN_TOKEN: "", **secrets(cluster, plan, pki)[WORKERS]}
+        values = {payload.name: payload.packed(), JOIN_TOKEN: "", **secrets(cluster, plan, pki, {})[WORKERS]}
         found[str(host.address)] = {"read": values, "write": []}
     return found

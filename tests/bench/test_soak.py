@@ -5,11 +5,13 @@ from itertools import islice
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench.faults import PAIRABLE
 from bench.soak import NOTHING_S, REPAIR, Fault, Outcome, faults, record, wrong
 from operations.verify.run import FAULTS
 
 HOSTS = ("api-1", "worker-1")
-ROUND = len(FAULTS) + 2
+PAIRS = len(PAIRABLE) // 2
+ROUND = len(FAULTS) + 2 + PAIRS
 
 
 @given(st.integers())
@@ -20,8 +22,10 @@ def test_the_same_seed_asks_for_the_same_faults(seed: int) -> None:
 @given(st.integers(), st.integers(0, 5))
 def test_every_round_has_every_kind_once(seed: int, number: int) -> None:
     found = list(islice(faults(seed, HOSTS), number * ROUND, (number + 1) * ROUND))
-    assert len({fault.name for fault in found}) == ROUND
-    assert all(fault.proof or 0 < fault.after_s <= NOTHING_S for fault in found)
+    assert len({fault.name for fault in found}) == ROUND - PAIRS + 1
+    assert all(fault.proof or fault.pair or 0 < fault.after_s <= NOTHING_S for fault in found)
+    paired = [each for fault in found for each in fault.pair]
+    assert len(paired) == len(set(paired)) == 2 * PAIRS
     assert all(fault.host in HOSTS for fault in found if fault.name == REPAIR)
 
 

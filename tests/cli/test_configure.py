@@ -11,6 +11,7 @@ import pytest
 from inventories.batches import Amount
 from inventories.report import Failure, HostReport, Progress, RunReport, Status
 from operations import configure as operation
+from operations.upgrade import guard
 from tests.cli.conftest import Menagerie
 
 DONE, BROKEN, LOST = HostReport(11, 2), HostReport(3, 0, 1), HostReport(0, 0, 0, 1)
@@ -47,6 +48,8 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Ends:
     monkeypatch.setattr(operation, "plan", plan)
     monkeypatch.setattr(operation, "tokens", lambda *_: None)
     monkeypatch.setattr("operations.stack.access_to", lambda *_: None)
+    monkeypatch.setattr(guard, "other_release", lambda *_: "")
+    monkeypatch.setattr(guard, "other_kubelets", lambda *_: frozenset())
     return begin
 
 
@@ -60,6 +63,29 @@ def test_it_does_not_begin_without_a_yes(menagerie: Menagerie, ends: Ends) -> No
     assert "Configure 2 hosts? [y/N]" in refused.err
     assert menagerie("configure", "lab", typed="y\n").code == 0
     assert len(made) == 1
+
+
+def test_workers_of_another_release_are_left_to_upgrade(
+    menagerie: Menagerie, ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = ends(GOOD)
+    monkeypatch.setattr(guard, "other_kubelets", lambda *_: frozenset({"worker-3"}))
+    ran = menagerie("configure", "lab", "--yes")
+    assert (ran.code, made[0].leaves) == (0, {"worker-3"})
+    assert "left out (worker-3); drained, by ./menagerie upgrade lab" in ran.err
+    # A role that does not bring the kubelet is for all.
+    menagerie("configure", "lab", "--tags", "neighbours", "--yes")
+    assert made[1].leaves == frozenset()
+
+
+def test_workers_of_api_servers_of_another_release_are_left_alone(
+    menagerie: Menagerie, ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = ends(GOOD)
+    monkeypatch.setattr(guard, "other_release", lambda *_: "run ./menagerie upgrade lab")
+    ran = menagerie("configure", "lab", "--yes")
+    assert (ran.code, made) == (2, [])
+    assert "run ./menagerie upgrade lab" in ran.err
 
 
 def test_a_look_asks_nothing(menagerie: Menagerie, ends: Ends) -> None:

@@ -19,19 +19,24 @@ VERBS = sorted(command.callback.__name__ for command in app.registered_commands 
 
 def test_the_verbs_are_those_of_the_documentation() -> None:
     assert VERBS == [
+        "audit",
         "check",
         "configure",
         "destroy",
         "flows",
         "kubeconfig",
+        "operations",
         "policies",
         "preview",
         "reboot",
+        "repair",
         "schema",
         "secret",
         "status",
         "topology",
+        "unlock",
         "up",
+        "upgrade",
         "validate",
         "verify",
     ]

@@ -35,7 +35,7 @@ _PARENT = """
 import subprocess, sys
 from cli import running
 from operations import build
-def up(cluster, steps, selection):
+def up(cluster, steps, selection, report):
     with steps.step("cloud side"):
         subprocess.Popen([sys.executable, "-c", sys.argv[1], sys.argv[2]]).wait()
 build.up, build.refuse = up, lambda cluster, selection: None

@@ -104,7 +104,7 @@ def test_a_list_of_proofs_can_be_of_some(menagerie: Menagerie) -> None:
     assert [proof["name"] for proof in ran.json] == ["direct", "vxlan"]
 
 
-@pytest.mark.parametrize("verb", ("status", "verify", "kubeconfig"))
+@pytest.mark.parametrize("verb", ("audit", "status", "verify", "kubeconfig"))
 def test_a_cluster_that_was_never_built_is_told_how_to_build_it(menagerie: Menagerie, verb: str) -> None:
     ran = menagerie(verb, "lab")
     assert (ran.code, ran.out) == (1, "")

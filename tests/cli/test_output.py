@@ -10,8 +10,8 @@ import pytest
 from rich.console import Console
 
 from cli import output
-from cli.look import print_status
 from cli.output import Details, Steps
+from cli.status import print_status
 from operations.status import Item, Status
 
 NAMES = ("cloud side", "API server", "workers")
@@ -111,6 +111,6 @@ def test_a_status_is_not_wrapped_and_has_no_colour_in_a_file(capsys: pytest.Capt
 
 def test_a_status_has_colour_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
-    monkeypatch.setattr("cli.look.console", Console(file=screen, force_terminal=True, width=80, soft_wrap=True))
+    monkeypatch.setattr("cli.status.console", Console(file=screen, force_terminal=True, width=80, soft_wrap=True))
     print_status(_status())
     assert "\x1b[3" in screen.getvalue()

@@ -9,7 +9,7 @@ import ssl
 import subprocess
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,14 @@ class RealApi:
         # The server made its certificate itself, a second ago, for this test.
         self._tls = ssl.create_default_context()
         self._tls.check_hostname, self._tls.verify_mode = False, ssl.CERT_NONE
+
+    def ready(self) -> bool:
+        connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self._tls)
+        try:
+            connection.request("GET", "/readyz", headers={"Authorization": f"Bearer {TOKEN}"})
+            return connection.getresponse().status == http.HTTPStatus.OK
+        finally:
+            connection.close()
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> tuple[int, Any]:
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self._tls)
@@ -47,42 +55,71 @@ class RealApi:
 
 
 @contextmanager
-def running(program: Callable[[str], Path], folder: Path) -> Iterator[RealApi]:
-    """The API, ready. program: name -> path."""
-    client, peer, port = _free(3)
+def running(
+    program: Callable[[str], Path], folder: Path, *flags: str, etcd_flags: Sequence[str] = ()
+) -> Iterator[RealApi]:
+    """The API, ready. program: name -> path. flags: further ones of the API server.
+
+    etcd_flags: of an etcd that runs already; else it gets one of its own.
+    """
+    with ExitStack() as ends:
+        etcd = () if etcd_flags else ("--etcd-servers", ends.enter_context(storing(program, folder)))
+        yield ends.enter_context(serving(program, folder, *(etcd_flags or etcd), *flags))
+
+
+@contextmanager
+def storing(program: Callable[[str], Path], folder: Path) -> Iterator[str]:
+    """An etcd; its URL."""
+    client, peer = free_ports(2)
     # Reserved ports are given up here, so that the programs get them.
-    etcd = [
+    command = [
         program("etcd"), "--data-dir", folder / "etcd", "--listen-client-urls", f"http://127.0.0.1:{client}",
         "--advertise-client-urls", f"http://127.0.0.1:{client}", "--listen-peer-urls", f"http://127.0.0.1:{peer}",
         "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}", "--unsafe-no-fsync",
         "--initial-cluster", f"default=http://127.0.0.1:{peer}",
     ]  # fmt: skip
+    with started("etcd", command, folder):
+        yield f"http://127.0.0.1:{client}"
+
+
+@contextmanager
+def serving(program: Callable[[str], Path], folder: Path, *flags: str) -> Iterator[RealApi]:
+    """An API server, ready. flags: those that name its etcd, and further ones."""
+    (port,) = free_ports(1)
     (folder / "tokens.csv").write_text(f"{TOKEN},tester,1,system:masters\n")
     key = folder / "sa.key"
     subprocess.run(["openssl", "ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key], check=True)
-    apiserver = [
-        program("kube-apiserver"), "--etcd-servers", f"http://127.0.0.1:{client}", "--bind-address", "127.0.0.1",
+    command = [
+        program("kube-apiserver"), "--bind-address", "127.0.0.1",
         "--secure-port", str(port), "--cert-dir", folder / "certificates", "--token-auth-file", folder / "tokens.csv",
         "--service-cluster-ip-range", "10.79.4.0/24", "--service-account-issuer", "https://test.invalid",
         "--service-account-key-file", key, "--service-account-signing-key-file", key,
-        "--authorization-mode", "RBAC", "--allow-privileged", "--disable-admission-plugins", "ServiceAccount",
+        "--authorization-mode", "RBAC", "--allow-privileged", "--disable-admission-plugins", "ServiceAccount", *flags,
     ]  # fmt: skip
-    with ExitStack() as ends:
-        for name, command in (("etcd", etcd), ("kube-apiserver", apiserver)):
-            log = ends.enter_context((folder / f"{name}.log").open("wb"))
-            process = ends.enter_context(subprocess.Popen(command, stdout=log, stderr=log))
-            ends.callback(process.kill)
+    with started("kube-apiserver", command, folder):
         api = RealApi(port)
         _wait(api, folder / "kube-apiserver.log")
         yield api
+
+
+@contextmanager
+def started(name: str, command: Sequence[object], folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A program for the length of a block; what it says goes to a file of its name in the folder."""
+    with (folder / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
 
 def _wait(api: RealApi, log: Path) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
-            # RBAC's own roles come a moment after the rest.
-            if api.call("GET", "/api/v1/namespaces/kube-system")[0] == http.HTTPStatus.OK:
+            # RBAC's own roles come a moment after the rest, and over another server's etcd the namespace is there before all.
+            if api.ready() and api.call("GET", "/api/v1/namespaces/kube-system")[0] == http.HTTPStatus.OK:
                 return
         except OSError:
             pass
@@ -91,7 +128,7 @@ def _wait(api: RealApi, log: Path) -> None:
         time.sleep(0.2)
 
 
-def _free(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     with ExitStack() as sockets:
         found = [sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in found]

@@ -52,7 +52,9 @@ class Rendered:
 
     @property
     def members(self) -> list[dict[str, str]]:
-        return [self.flags(config.start[0].removesuffix(".service"), config) for config in self.etcds.values()]
+        units = [next(unit for unit in config.start if unit.startswith("etcd-")) for config in self.etcds.values()]
+        configs = zip(units, self.etcds.values(), strict=True)
+        return [self.flags(unit.removesuffix(".service"), config) for unit, config in configs]
 
     def document(self, path: str, kind: str) -> dict[str, Any]:
         documents = yaml.safe_load_all(self.text(f"/etc/kubernetes/menagerie/{path}"))
@@ -88,7 +90,7 @@ def _kubeconfigs_by_root(r: Rendered) -> bool:
 def _first_provider(r: Rendered) -> bool:
     from stacks.pki import encryption_config
 
-    providers = yaml.safe_load(encryption_config("00" * 32))["resources"][0]["providers"]
+    providers = yaml.safe_load(encryption_config({1: "00" * 32}))["resources"][0]["providers"]
     return next(iter(providers[0])) in {"aescbc", "kms", "secretbox"}
 
 

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 from cluster.artefacts import ArtefactSource
-from control_plane import flags, host_config, kubeadm, manifests, paths, units
+from control_plane import flags, host_config, kubeadm, manifests, paths, refreshing, units
+from control_plane.host import phases, serving
 from network.addresses import plan
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lab" / "api"
@@ -88,7 +89,7 @@ def test_the_real_program_accepts_its_flags(lab, program, name):
         # systemd puts the address in place of the variable.
         "kube-apiserver": lambda: flags.api_server(lab, plan(lab)) | {"advertise-address": "10.77.0.10"},
         "kube-controller-manager": lambda: flags.controller_manager(lab),
-        "kube-scheduler": lambda: flags.scheduler("/x"),
+        "kube-scheduler": lambda: flags.scheduler(lab, "/x"),
     }[name]()
     words = [f"--{flag}={value}" for flag, value in table.items()]
     done = subprocess.run([program(name), *words, "--help"], check=False, capture_output=True, text=True)
@@ -187,6 +188,34 @@ def test_programs_and_manifests_agree_on_names_and_sockets(lab, config):
     settings = json.loads(next(file.text for file in config.files if file.path.endswith("host.json")))
     assert set(settings["users"].values()) <= subjects
     kubeconfigs = {path for unit in units.units(lab, plan(lab)) for _, path in unit.credentials}
+    kubeconfigs.add(str(serving.KUBECONFIG))
     assert {f"{paths.KUBERNETES}/{name}.conf" for name in settings["users"]} <= kubeconfigs
     egress = next(file.text for file in config.files if file.path.endswith("egress.yaml"))
     assert f"udsName: {paths.KONNECTIVITY_SOCKET}\n" in egress
+
+
+def test_a_program_is_restarted_for_every_file_that_systemd_copies_for_it(build):
+    cluster = build({"pools": {"cpu": {"machine": "large"}}})
+    watched: dict[str, set[str]] = {}
+    for consumer in refreshing.refresh(cluster, plan(cluster)).consumers:
+        watched.setdefault(consumer.unit, set()).update(consumer.paths)
+    for unit in units.units(cluster, plan(cluster)):
+        assert {path for _, path in unit.credentials} <= watched.get(unit.name, set()), unit.name
+
+
+def test_every_file_that_is_watched_is_one_that_the_host_has(lab, config):
+    """Placed from the store, or made by kubeadm's phases."""
+    users = json.loads(next(file.text for file in config.files if file.path.endswith("host.json")))
+    made = {f"{paths.PKI}/{name}.{end}" for name in phases.LEAVES for end in ("crt", "key")}
+    made |= {f"{paths.KUBERNETES}/{name}.conf" for name in phases.kubeconfigs(users)}
+    watched = {path for consumer in config.refresh.consumers for path in consumer.paths}
+    assert watched <= made | {secret.path for secret in config.secrets}
+
+
+def test_the_controller_manager_signs_with_one_authority_and_publishes_all(config):
+    """It refuses to sign with a file of several."""
+    text = next(file.text for file in config.files if file.path.endswith("/kube-controller-manager.service"))
+    assert "--cluster-signing-cert-file=/etc/kubernetes/pki/ca-signing.crt" in text
+    assert "--root-ca-file=/etc/kubernetes/pki/ca.crt" in text
+    named = {secret.name: secret.path for secret in config.secrets}
+    assert named["kubernetes-ca-signing.crt"] == "/etc/kubernetes/pki/ca-signing.crt"

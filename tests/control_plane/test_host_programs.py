@@ -83,6 +83,38 @@ def test_a_phase_that_lost_a_race_is_run_again(monkeypatch, tmp_path):
     assert "--skip-token-print" in commands[0]
 
 
+class Cluster:
+    """An API that holds nothing but kubeadm's configuration."""
+
+    def __init__(self, said):
+        self.said = said
+
+    def call(self, method, path):
+        if not self.said:
+            raise ApiError(404, "not found")
+        return {"data": {"ClusterConfiguration": f"kind: ClusterConfiguration\nkubernetesVersion: {self.said}\n"}}
+
+
+@pytest.mark.parametrize(("said", "other"), [("", ""), ("v1.36.4", ""), ("v1.35.4", "v1.35.4"), ("v1.36.3", "v1.36.3")])
+def test_a_new_host_leaves_kube_proxy_alone_while_the_cluster_is_said_to_run_another_release(
+    config, tmp_path, monkeypatch, said, other
+):
+    """Else the first host of an upgrade would bring a kube-proxy that is newer than the other API servers."""
+    monkeypatch.setattr(bootstrap, "RUN", tmp_path)
+    (tmp_path / "kubeadm.yaml").write_text(next(f.text for f in config.files if f.path.endswith("kubeadm.yaml")))
+    assert bootstrap.other_release(Cluster(said)) == other
+
+
+def test_an_api_that_refuses_to_say_what_it_runs_fails_the_bootstrap(tmp_path, monkeypatch):
+    class Refuses:
+        def call(self, method, path):
+            raise ApiError(403, "forbidden")
+
+    monkeypatch.setattr(bootstrap, "RUN", tmp_path)
+    with pytest.raises(ApiError):
+        bootstrap.other_release(Refuses())
+
+
 def test_a_kubeconfig_without_a_server_is_refused(tmp_path):
     (tmp_path / "kubeconfig").write_text(json.dumps({"clusters": []}))
     with pytest.raises(ValueError, match="no server"):

@@ -211,7 +211,7 @@ def test_only_a_cluster_with_workers_in_the_region_has_the_unit_its_user_and_its
         roles = [thing for thing in manifests.objects(cluster, plan(cluster)) if thing["kind"] == "Role"]
         assert ("join-tokens.service" in config.start) is has
         assert ("join-tokens" in settings["users"]) is has
-        assert [role["metadata"]["name"] for role in roles] == [manifests.TOKENS_USER] * has
+        assert (manifests.TOKENS_USER in [role["metadata"]["name"] for role in roles]) is has
 
 
 def test_the_unit_starts_last_and_sees_no_key_of_an_authority(in_region):

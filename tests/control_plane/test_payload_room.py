@@ -16,7 +16,7 @@ from userdata import Payload
 SHORTEST_BYTES = 65_535
 """What Azure takes of custom data ("Virtual Machines - Create Or Update", osProfile), the least of the clouds: AWS takes a
 byte more of a secret, Google Cloud 256 KiB of a startup script."""
-RESERVE_BYTES = 32 * 1024
+RESERVE_BYTES = 30 * 1024
 """For the programs beside the payload, and for what comes."""
 _MIRROR = "https://mirror.a-cluster-with-a-long-name.research.example.org/pub/kubernetes"
 SOURCE = ArtefactSource(

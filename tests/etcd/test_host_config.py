@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -10,19 +11,21 @@ import pytest
 
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import HostConfig, HostFile
+from etcd import agent
 from etcd.flags import flags
 from etcd.render import data_disk, host_config, host_configs, merge, secrets, unit
 from network.addresses import plan
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lab"
-SOURCE = ArtefactSource(mirror=None, sha256={catalogue()["etcd"].source: "0" * 64})
+SOURCE = ArtefactSource(mirror=None, sha256={catalogue()[name].source: "0" * 64 for name in ("etcd", "restic")})
 
 
 @pytest.mark.parametrize(("role", "member"), [("main", "etcd-main-1"), ("events", "etcd-events-2")])
 def test_the_files_of_a_member_are_what_was_reviewed(lab, role, member):
     """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
     folder = GOLDEN / member
-    made = {file.path.lstrip("/"): file.text for file in host_config(lab, role, member, plan(lab), SOURCE).files}
+    files = host_config(lab, role, member, plan(lab), SOURCE).files
+    made = {file.path.lstrip("/"): file.text for file in files if not file.path.startswith(agent.LIBRARY)}
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         for path, text in made.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +67,11 @@ def test_unit_and_keys_are_readable_by_their_owner_alone(lab):
 def test_a_host_is_given_programs_user_and_unit(lab):
     config = host_config(lab, "main", "etcd-main-1", plan(lab), SOURCE)
     assert config.users == ("etcd",)
-    assert config.start == ("etcd-main.service",)
+    assert config.start == (
+        *("menagerie-agent.service", "etcd-main.service"),
+        *("etcd-main-backup.timer", "etcd-main-drill.timer"),
+    )
+    assert config.packages == ("python3",)
     assert config.downloads[0].members == (
         ("etcd-v3.6.14-linux-amd64/etcd", "/usr/local/bin/etcd"),
         ("etcd-v3.6.14-linux-amd64/etcdctl", "/usr/local/bin/etcdctl"),
@@ -91,6 +98,35 @@ def test_an_archive_without_a_checksum_is_refused(lab):
         host_config(lab, "main", "etcd-main-1", plan(lab), ArtefactSource(mirror=None, sha256={}))
 
 
+def test_an_etcd_without_backups_has_neither_units_nor_restic_nor_a_checksum_of_it(build):
+    cluster = build({"etcd": {"main": {"backup": None}}})
+    source = ArtefactSource(mirror=None, sha256={catalogue()["etcd"].source: "0" * 64})
+    config = host_config(cluster, "main", "etcd-main-1", plan(cluster), source)
+    assert config.start == ("menagerie-agent.service", "etcd-main.service")
+    assert [download.artefact.name for download in config.downloads] == ["etcd"]
+    assert not [file for file in config.files if "backup" in file.path and not file.path.startswith(agent.LIBRARY)]
+    with pytest.raises(KeyError, match="no checksum for github.com/restic/"):
+        host_config(cluster, "events", "etcd-events-1", plan(cluster), source)
+
+
+def test_what_opens_the_repository_is_root_s_and_only_its_own_etcd_s(lab):
+    config = host_config(lab, "events", "etcd-events-2", plan(lab), SOURCE)
+    found = [secret for secret in config.secrets if "backups" in secret.name]
+    assert [(secret.name, secret.path, secret.mode, secret.owner) for secret in found] == [
+        ("etcd-events-backups.json", "/etc/etcd/events/repository.json", 0o600, "root:root")
+    ]
+
+
+def test_hosts_of_members_look_for_their_turn_at_different_times(lab):
+    texts = [
+        {file.path: file.text for file in host_config(lab, "main", f"etcd-main-{n}", plan(lab), SOURCE).files}
+        for n in (1, 2, 3)
+    ]
+    timers = [text["/etc/systemd/system/etcd-main-backup.timer"] for text in texts]
+    assert [re.search(r"OnActiveSec=(\d+)s", timer)[1] for timer in timers] == ["60", "360", "660"]
+    assert all("OnUnitActiveSec=900s" in timer for timer in timers)
+
+
 def test_dedicated_etcds_have_a_configuration_for_each_host(lab):
     configs = host_configs(lab, plan(lab), SOURCE)
     assert list(configs) == [f"etcd-{role}-{number}" for role in ("main", "events") for number in (1, 2, 3)]
@@ -102,8 +138,15 @@ def test_a_host_with_two_members_gets_both_units_and_one_download(build):
     configs = host_configs(cluster, plan(cluster), SOURCE)
     assert list(configs) == ["etcd-main-1", "etcd-main-2", "etcd-main-3"]
     config = configs["etcd-main-2"]
-    assert config.start == ("etcd-main.service", "etcd-events.service")
-    assert (len(config.downloads), config.users, len(config.files)) == (1, ("etcd",), 6)
+    units = ["menagerie-agent.service", "etcd-main.service", "etcd-events.service"]
+    assert [unit for unit in config.start if unit.endswith(".service")] == units
+    assert (len(config.downloads), config.users) == (2, ("etcd",))
+    assert len([file for file in config.files if file.path.startswith("/etc/systemd/")]) == 15
+    told = json.loads(next(file.text for file in config.files if file.path == agent.SETTINGS))
+    assert {role: each["name"] for role, each in told["members"].items()} == {
+        "main": "etcd-main-2",
+        "events": "etcd-events-2",
+    }
     assert {"etcd-main-2-peer.key", "etcd-events-2-peer.key"} <= {secret.name for secret in config.secrets}
 
 
@@ -126,6 +169,52 @@ def test_systemd_accepts_the_unit_and_finds_it_hardened(lab, tmp_path):
     found = re.search(r"Overall exposure level for etcd-events.service: (\d+\.\d)", exposure)
     assert found
     assert float(found[1]) <= 2.0
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
+def test_systemd_accepts_the_units_of_backups_and_finds_them_hardened(lab, tmp_path):
+    made = {
+        Path(file.path).name: file.text for file in host_config(lab, "main", "etcd-main-1", plan(lab), SOURCE).files
+    }
+    units = {name: text for name, text in made.items() if "backup" in name or "drill" in name if "." in name}
+    del units["backup.json"], units["backup.py"], units["drill.py"]
+    assert len(units) == 6
+    for name, text in units.items():
+        (tmp_path / name).write_text(text)
+    for name in units:
+        command = ["systemd-analyze", "verify", tmp_path / name]
+        verified = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert f"{name}:" not in verified.stderr, verified.stderr
+    for name in (each for each in units if each.endswith(".service")):
+        security = ["systemd-analyze", "security", "--offline=true", "--no-pager", tmp_path / name]
+        exposure = subprocess.run(security, capture_output=True, text=True, check=False).stdout
+        found = re.search(rf"Overall exposure level for {name}: (\d+\.\d)", exposure)
+        assert found
+        assert float(found[1]) <= 2.0
+
+
+def test_systemd_accepts_the_unit_of_the_agent_and_finds_it_confined(lab, tmp_path):
+    path = tmp_path / agent.UNIT
+    path.write_text(agent.unit(lab, ("main", "events")))
+    verified = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True, check=False)
+    assert agent.UNIT not in verified.stderr
+    security = ["systemd-analyze", "security", "--offline=true", "--no-pager", path]
+    exposure = subprocess.run(security, capture_output=True, text=True, check=False).stdout
+    found = re.search(r"Overall exposure level for menagerie-agent.service: (\d+\.\d)", exposure)
+    assert found
+    assert float(found[1]) <= 3.5
+
+
+def test_the_agent_believes_the_ca_of_main_alone_on_hosts_of_events_too(lab):
+    for host in ("etcd-main-1", "etcd-events-3"):
+        (ca,) = agent.host_config(lab, host, plan(lab)).secrets
+        assert (ca.name, ca.path) == ("etcd-main-ca.crt", agent.CA)
+
+
+def test_a_member_that_is_held_does_not_start_and_one_that_joins_gets_its_flags(lab):
+    text = unit(lab, "main", "etcd-main-1", plan(lab))
+    assert "\nConditionPathExists=!/var/lib/etcd/main/.menagerie/held\n" in text
+    assert re.search(r"--enable-grpc-gateway=false \\\n    \$MENAGERIE_JOIN\n", text)
 
 
 def test_members_mount_the_disk_that_the_provider_names_and_none_where_it_names_none(build):

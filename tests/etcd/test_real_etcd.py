@@ -2,179 +2,19 @@
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import json
 import os
 import shutil
-import socket
-import subprocess
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from cluster.spec import Cluster
-from etcd.flags import flags, pki_dir
-from etcd.members import http_port, members, metrics_port, settings
-from etcd.render import secrets
+from etcd.members import members
 from network.addresses import plan
-from tools import build as programs
-from tools.golang import GoMissing
+from tests.etcd.real import NO_ETCD, PROGRAMS, Fleet, authority, issue, until
 
-
-def _programs() -> tuple[Path, Path] | None:
-    """etcd and etcdctl: beside MENAGERIE_ETCD, or those that were built into the cache."""
-    if chosen := os.environ.get("MENAGERIE_ETCD"):
-        return Path(chosen), Path(chosen).with_name("etcdctl")
-    try:
-        built = {str(state["program"]): Path(str(state["path"])) for state in programs.states() if state["built"]}
-        return built["etcd"], built["etcdctl"]
-    except (KeyError, GoMissing):
-        return None
-
-
-PROGRAMS = _programs()
-pytestmark = pytest.mark.skipif(PROGRAMS is None, reason="no etcd in the cache: build it, or set MENAGERIE_ETCD")
-
-
-@dataclass(frozen=True)
-class Authority:
-    certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
-
-    @property
-    def pem(self) -> str:
-        return self.certificate.public_bytes(serialization.Encoding.PEM).decode()
-
-
-def _signed(name: str, signer: Authority | None, usages: tuple[str, ...] = (), addresses: tuple[str, ...] = ()):
-    """A certificate and its key; an authority of its own when there is no signer."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = datetime.datetime.now(datetime.UTC)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(signer.certificate.subject if signer else subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(minutes=5))
-        .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(x509.BasicConstraints(ca=signer is None, path_length=None), critical=True)
-    )
-    if usages:
-        oids = {"server": ExtendedKeyUsageOID.SERVER_AUTH, "client": ExtendedKeyUsageOID.CLIENT_AUTH}
-        builder = builder.add_extension(x509.ExtendedKeyUsage([oids[usage] for usage in usages]), critical=False)
-    if addresses:
-        names = [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    return builder.sign(signer.key if signer else key, hashes.SHA256()), key
-
-
-def _authority(name: str) -> Authority:
-    return Authority(*_signed(name, None))
-
-
-def _pems(name: str, signer: Authority, usages: tuple[str, ...], addresses: tuple[str, ...] = ()) -> tuple[str, str]:
-    certificate, key = _signed(name, signer, usages, addresses)
-    plain = serialization.NoEncryption()
-    pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
-    return certificate.public_bytes(pem).decode(), key.private_bytes(pem, pkcs8, plain).decode()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@dataclass
-class Fleet:
-    """The members' processes, each with a folder that stands for its host."""
-
-    cluster: Cluster
-    folder: Path
-    authorities: dict[str, Authority]
-    running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    metrics: dict[str, int] = field(default_factory=dict)
-
-    def command(self, role: str, name: str) -> list[str]:
-        """The member's own flags. Only what one host can have once is moved: files and 127.0.0.1."""
-        self.metrics[name] = _free_port()
-        moves = {
-            f"https://127.0.0.1:{settings(self.cluster, role).client_port}": f"https://127.0.0.1:{_free_port()}",
-            f"http://127.0.0.1:{metrics_port(self.cluster, role)}": f"http://127.0.0.1:{self.metrics[name]}",
-            f"https://127.0.0.1:{http_port(self.cluster, role)}": f"https://127.0.0.1:{_free_port()}",
-            pki_dir(role): f"{self.folder}/{name}{pki_dir(role)}",
-            "--data-dir=": f"--data-dir={self.folder}/{name}",
-        }
-        moved = flags(self.cluster, role, name, plan(self.cluster))
-        for old, new in moves.items():
-            moved = [flag.replace(old, new) for flag in moved]
-        return [str(PROGRAMS[0]), *moved]
-
-    def start(self, role: str, name: str) -> None:
-        data = self.folder / name / "var/lib/etcd" / role
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with (self.folder / f"{name}.log").open("ab") as log:
-            clean = {key: value for key, value in os.environ.items() if not key.startswith("ETCD")}
-            self.running[name] = subprocess.Popen(self.command(role, name), stdout=log, stderr=log, env=clean)
-
-    def kill(self, name: str) -> None:
-        process = self.running.pop(name)
-        process.kill()
-        process.wait()
-
-    def log(self, name: str) -> str:
-        return (self.folder / f"{name}.log").read_text()
-
-    def etcdctl(self, role: str, client: str | None, *words: str, members_: slice = slice(None)):
-        urls = [each.client_url for each in members(self.cluster, role, plan(self.cluster))][members_]
-        command = [str(PROGRAMS[1]), f"--endpoints={','.join(urls)}", "--command-timeout=2s", "--dial-timeout=1s"]
-        command.append(f"--cacert={self.folder}/{role}-ca.crt")
-        if client:
-            command += [f"--cert={self.folder}/{client}.crt", f"--key={self.folder}/{client}.key"]
-        return subprocess.run([*command, *words], capture_output=True, text=True, check=False)
-
-    def wait_until_healthy(self, role: str) -> None:
-        def healthy() -> bool:
-            return self.etcdctl(role, f"client-of-{role}", "endpoint", "health").returncode == 0
-
-        _until(healthy, f"etcd {role} healthy; the end of a log: {self.log(f'etcd-{role}-1')[-2000:]}")
-
-
-def _issue(fleet: Fleet) -> None:
-    """Writes every file that the members' secret references name, bundles in their order."""
-    store: dict[str, str] = {f"etcd-{role}-ca.crt": made.pem for role, made in fleet.authorities.items()}
-    for role, authority in fleet.authorities.items():
-        (fleet.folder / f"{role}-ca.crt").write_text(authority.pem)
-        client = _pems(f"client-of-{role}", authority, ("client",))
-        for kind, text in zip(("crt", "key"), client, strict=True):
-            (fleet.folder / f"client-of-{role}.{kind}").write_text(text)
-        for member in members(fleet.cluster, role, plan(fleet.cluster)):
-            addresses = (str(member.address), "127.0.0.1")
-            for kind, usages in (("server", ("server",)), ("peer", ("server", "client"))):
-                pair = _pems(member.name, authority, usages, addresses)
-                store[f"{member.name}-{kind}.crt"], store[f"{member.name}-{kind}.key"] = pair
-            for secret in secrets(role, member.name):
-                path = fleet.folder / member.name / secret.path.lstrip("/")
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text((path.read_text() if path.exists() else "") + store[secret.name])
-
-
-def _until(true: Callable[[], bool], what: str, seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.1)
+pytestmark = pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD)
 
 
 @pytest.fixture(scope="module")
@@ -183,8 +23,8 @@ def fleet(build, tmp_path_factory) -> Iterator[Fleet]:
     pid = os.getpid()
     nodes = f"127.{100 + pid // 256 % 100}.{pid % 256}.0/24"
     cluster = build({"network": {"nodes": nodes}, "etcd": {"events": {"members": 1, "quota": "2GiB"}}})
-    fleet = Fleet(cluster, tmp_path_factory.mktemp("etcd"), {"main": _authority("main"), "events": _authority("ev")})
-    _issue(fleet)
+    fleet = Fleet(cluster, tmp_path_factory.mktemp("etcd"), {"main": authority("main"), "events": authority("ev")})
+    issue(fleet)
     try:
         for role in ("main", "events"):
             for member in members(cluster, role, plan(cluster)):
@@ -251,13 +91,13 @@ def test_with_one_member_killed_writes_go_on_and_its_disk_brings_it_back(fleet):
     before = members_now()
     fleet.kill("etcd-main-3")
     survivors = slice(0, 2)
-    _until(
+    until(
         lambda: fleet.etcdctl("main", "client-of-main", "put", "/b", "2", members_=survivors).returncode == 0,
         "a write with two of three members",
     )
     fleet.start("main", "etcd-main-3")
     back = slice(2, 3)
-    _until(
+    until(
         lambda: fleet.etcdctl("main", "client-of-main", "get", "/b", members_=back).stdout == "/b\n2\n",
         "the third member back with the write it missed",
     )

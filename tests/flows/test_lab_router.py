@@ -31,7 +31,7 @@ def lab(build):
 
 @pytest.fixture(scope="module")
 def table(lab):
-    return flows(lab, SOURCE)
+    return flows(lab, SOURCE, lab_plan.BUCKETS_URL)
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,7 @@ def places(lab):
         Role.WORKER_AT_SITE: [(f"br-{host.rack}", host.address) for _, host in lab.host_list()],
         Role.ARTEFACT_MIRROR: services,
         Role.REGISTRY: services,
+        Role.BUCKETS: services,
     }
 
 
@@ -109,7 +110,7 @@ def test_the_router_lets_nothing_else_through_but_to_services_between_racks_and_
 ):
     """There it opens whole networks: the operator's machine holds the lab, and services hold nothing of the cluster."""
     allowed = {(f.source, f.destination, f.protocol, port) for f in table for port in f.ports}
-    whole = {Role.ARTEFACT_MIRROR, Role.REGISTRY}
+    whole = {Role.ARTEFACT_MIRROR, Role.REGISTRY, Role.BUCKETS}
     passed = {
         (source, destination, protocol, port)
         for source, destination, sender, taker, protocol, port in crossings(places, table)

@@ -12,7 +12,7 @@ from hypothesis import given
 
 from control_plane import kubeadm, manifests, units
 from etcd.flags import flags
-from etcd.members import members
+from etcd.members import agent_port, members
 from flows.flow import Protocol, Role, roles
 from flows.table import flows
 from network.addresses import ROLES, plan
@@ -63,6 +63,7 @@ def etcd_listeners(cluster):
     found = defaultdict(set)
     for role in ROLES:
         for member in members(cluster, role, plan(cluster)):
+            found[member.host].add(agent_port(cluster))
             for flag in flags(cluster, role, member.name, plan(cluster)):
                 if flag.startswith("--listen-"):
                     urls = map(urlsplit, flag.split("=", 1)[1].split(","))

@@ -10,7 +10,7 @@ import pytest
 from kubernetes import client
 
 from cluster.load import find_cluster, load_cluster
-from operations.etcd import EtcdClient
+from operations.etcds.client import EtcdClient
 from operations.stack import access_to
 from tests.lab.support import ROOT, Run, menagerie
 
@@ -48,7 +48,8 @@ def test_status_is_well_and_names_every_part(lab: Run) -> None:
     status = menagerie("status", "lab", "--json")
     assert status.code == 0, status.out + status.err
     groups = {item["group"] for item in status.json["items"]}
-    assert groups == {"API servers", "etcds", "api", "nodes", "add-ons"}
+    everything = "API servers", "etcds", "api", "nodes", "add-ons", "versions", "certificates", "operation", "backups"
+    assert groups == set(everything)
 
 
 def test_the_kubeconfig_works_with_the_kubectl_that_came_with_the_lab_and_only_its_owner_reads_it(lab: Run) -> None:

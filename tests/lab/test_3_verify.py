@@ -1,4 +1,4 @@
-"""Every proof of `menagerie verify`, the faults too."""
+"""Every proof of `menagerie verify`, the faults too; those that take minutes only in a soak."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ from tests.lab.support import Run, menagerie
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 
+LONG = frozenset({"main-member-killed", "events-member-killed", "uplink-cut"})
+
+
 @pytest.fixture(scope="module")
-def verified(lab: Run) -> Run:
-    return menagerie("verify", "lab", "--json")
+def verified(lab: Run, request: pytest.FixtureRequest) -> Run:
+    """One run with all the proofs that this session has tests of."""
+    parameters = [getattr(item, "callspec", None) for item in request.session.items if item.path == request.path]
+    return menagerie("verify", "lab", "--json", "--only", ",".join(each.params["name"] for each in parameters if each))
 
 
-@pytest.mark.parametrize("name", [proof.name for proof in PROOFS])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(proof.name, marks=[pytest.mark.soak] if proof.name in LONG else []) for proof in PROOFS],
+)
 def test_it_is_proved(verified: Run, name: str) -> None:
     results = {proof["name"]: proof for proof in verified.json["proofs"]}
     assert results[name]["outcome"] == "proved", results[name]["seen"]

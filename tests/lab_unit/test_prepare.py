@@ -23,8 +23,8 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     monkeypatch.setenv("MENAGERIE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(prepare, "KUBECTL", tmp_path / "checkout" / "bin" / "kubectl")
     monkeypatch.setattr(rootfs, "ensure", lambda report: tmp_path)
-    monkeypatch.setattr(artefacts, "build_mirror", lambda: MirrorTree(tmp_path, {}))
-    monkeypatch.setattr(images, "build_images", lambda: ImageStore(tmp_path, {}))
+    monkeypatch.setattr(artefacts, "build_mirror", lambda _: MirrorTree(tmp_path, {}))
+    monkeypatch.setattr(images, "build_images", lambda _: ImageStore(tmp_path, {}))
 
     def made(version: str) -> None:
         monkeypatch.setattr(

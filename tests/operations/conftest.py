@@ -7,12 +7,14 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 from kubernetes import client
 
 from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput
+from operations.record import store
 from tests.operations.real_cluster import World, world
 
 
@@ -44,13 +46,18 @@ class FakeAccess:
     url: str = ""
     etcd_certificate: str = "certificate"
     etcd_key: str = "key"
+    certificate: str = ""
+    bucket_key: str = ""
+    etcd_payloads: dict[str, str] = field(default_factory=dict)
 
     @property
     def server(self) -> str:
         return f"https://{self.outputs.endpoint}"
 
-    def api(self) -> client.ApiClient:
-        return client.ApiClient(client.Configuration(host=self.url))
+    def api(self, *, once: bool = False, connections: int | None = None) -> client.ApiClient:
+        configuration = client.Configuration(host=self.url)
+        configuration.retries = False if once else None
+        return client.ApiClient(configuration)
 
 
 @dataclass
@@ -62,6 +69,12 @@ class FakeServer:
     asked: list[str] = field(default_factory=list)
     silent: threading.Event = field(default_factory=threading.Event)
     """Set: requests are taken and not answered until it is cleared."""
+
+
+@pytest.fixture(autouse=True)
+def _records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records that a checkout keeps are of this test only."""
+    monkeypatch.setattr(store, "STATE", tmp_path / "kept")
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ def stamp(at: float) -> str:
 
 @dataclass
 class Host:
-    """A machine. boot_s: how long it is away, after it has answered for a moment more as it was."""
+    """A machine. boot_s: how long it is away, after it has answered for a moment more as it was. version: its kubelet's."""
 
     name: str
     boot_id: str = ""
@@ -54,6 +54,7 @@ class Host:
     away_until: float = 0.0
     answers: bool = True
     boots: int = 0
+    version: str = "v1.36.4"
 
 
 @dataclass
@@ -68,7 +69,7 @@ class World:
     _over: threading.Event = field(default_factory=threading.Event)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def api(self) -> client.ApiClient:
+    def api(self, *, once: bool = False, connections: int | None = None) -> client.ApiClient:
         configuration = client.Configuration(host=f"https://127.0.0.1:{self.server.port}")
         # Which the server made itself, a moment ago.
         configuration.ssl_ca_cert = str(self.folder / "certificates" / "apiserver.crt")
@@ -98,7 +99,10 @@ class World:
         told = {"type": preflight.CONDITION, "status": host.verdict, "reason": "Test", "message": "of this test", **now}
         conditions = [{"type": "Ready", "status": str(ready), "reason": "Test", "message": "", **now}, told]
         room = {"cpu": "8", "memory": "8Gi", "pods": "110"}
-        status = {"nodeInfo": {**dict.fromkeys(names, "x"), "bootID": host.boot_id}, "conditions": conditions}
+        status = {
+            "nodeInfo": {**dict.fromkeys(names, "x"), "bootID": host.boot_id, "kubeletVersion": host.version},
+            "conditions": conditions,
+        }
         self.merge(f"/api/v1/nodes/{host.name}/status", {"status": {**status, "capacity": room, "allocatable": room}})
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:

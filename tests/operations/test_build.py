@@ -14,6 +14,9 @@ from inventories.report import Failure, HostReport, RunReport
 from operations import build
 from operations.build import KeepsDataError, Selection
 from operations.configure import WorkersError
+from operations.record import LockedError, one_operation, read_ledger
+from operations.upgrade import guard
+from operations.upgrade.guard import OtherReleaseError
 from stacks.automation import StackError, StackLockedError, Summary
 
 ROOT = Path(__file__).parents[2]
@@ -42,7 +45,7 @@ def lab():
 @pytest.fixture
 def stack(monkeypatch, tmp_path):
     """The stack that is opened; a test gives it what the engine would do."""
-    opened = SimpleNamespace(preview=lambda **_: Summary({"same": 1}, 0.0), outputs=dict)
+    opened = SimpleNamespace(preview=lambda **_: Summary({"same": 1}, 0.0), outputs=dict, values=dict)
     monkeypatch.setattr(build, "open_stack", lambda *_: opened)
     monkeypatch.setattr(build, "has_stack", lambda _: True)
     monkeypatch.setattr(build, "STATE", tmp_path)
@@ -75,8 +78,28 @@ def test_what_only_a_whole_cluster_comes_to_is_not_waited_for(selection, last):
     assert selection.steps[-1] == last
 
 
+def test_up_of_another_release_is_refused_before_anything_is_prepared(lab, stack, monkeypatch):
+    prepared = []
+    stack.outputs = lambda: {"outputs": "some"}
+    monkeypatch.setattr(build.Access, "from_stack", lambda *_: None)
+    monkeypatch.setattr(build, "_prepare", lambda *_: prepared.append(1))
+    monkeypatch.setattr(guard, "other_release", lambda cluster, access: "run ./menagerie upgrade lab")
+    with pytest.raises(OtherReleaseError, match="menagerie upgrade lab"):
+        build.up(lab, Quiet())
+    assert prepared == []
+
+
+def test_a_preview_of_another_release_says_that_up_would_refuse(lab, stack, monkeypatch):
+    stack.outputs = lambda: {"outputs": "some"}
+    monkeypatch.setattr(build.Access, "from_stack", lambda *_: None)
+    monkeypatch.setattr(build, "_configure", raises(AssertionError("compared with programs that there are not yet")))
+    monkeypatch.setattr(build, "other_release", lambda cluster, access: "run ./menagerie upgrade lab")
+    assert build.preview(lab, Quiet()).to_json()["other_release"] == "run ./menagerie upgrade lab"
+
+
 def test_a_preview_of_a_worker_that_can_not_be_reached_is_no_success(lab, stack, monkeypatch):
     monkeypatch.setattr(build.Access, "from_stack", lambda *_: None)
+    monkeypatch.setattr(build, "other_release", lambda *_: "")
     monkeypatch.setattr(build, "_configure", lambda *_, check: UNREACHABLE)
     with pytest.raises(WorkersError, match="no route to host") as raised:
         build.preview(lab, Quiet())
@@ -128,3 +151,27 @@ def test_data_in_a_cloud_is_kept_until_somebody_says_that_it_may_go(in_azure, di
 def test_with_data_the_protection_goes_first(in_azure, did):
     assert build.destroy(in_azure, Quiet(), with_data=True).changes == {"delete": 1}
     assert did == ["let go", "destroy"]
+
+
+def test_a_destroy_is_refused_while_another_operation_holds_the_cluster(in_azure, did):
+    with one_operation(in_azure, None, "etcd restore", "main"), pytest.raises(LockedError, match="etcd restore main"):
+        build.destroy(in_azure, Quiet(), with_data=True)
+    assert did == []
+
+
+def test_who_destroyed_a_cluster_is_known_after_it(in_azure, did):
+    build.destroy(in_azure, Quiet(), with_data=True)
+    past = read_ledger("lab", None).past
+    assert [(each.what, each.result) for each in past] == [("destroy --with-data", "done")]
+
+
+def test_an_up_is_refused_while_another_operation_holds_the_cluster(lab, stack, monkeypatch):
+    monkeypatch.setattr(build, "_prepare", lambda *_: None)
+    stack.up = raises(AssertionError("the stack was touched"))
+    with one_operation(lab, None, "destroy"), pytest.raises(LockedError, match='"destroy"'):
+        build.up(lab, Quiet())
+
+
+def test_what_an_up_is_limited_to_is_told_as_somebody_would_type_it():
+    assert Selection().options == ""
+    assert Selection("rack r1", ("base", "kubelet")).options == "--limit 'rack r1' --tags base,kubelet"

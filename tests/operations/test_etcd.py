@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from operations import etcd
-from operations.etcd import EtcdClient, EtcdError
+from operations.etcds import client as etcd
+from operations.etcds.client import EtcdClient, EtcdError
 from tests.operations.conftest import FakeAccess, outputs
 
 MAIN = "https://10.77.0.21:2379,https://10.77.0.22:2379,https://10.77.0.23:2379"
@@ -45,6 +45,27 @@ def test_a_member_that_nothing_is_said_of_is_ailing(etcdctl: Callable[[str], Etc
     ailments = etcdctl("exit 0").ailments()
     assert list(ailments) == ["etcd-main-1", "etcd-main-2", "etcd-main-3"]
     assert all(ailments.values())
+
+
+def test_each_member_that_answers_says_who_leads_and_how_full_it_is(etcdctl: Callable[[str], EtcdClient]) -> None:
+    """As etcdctl 3.6 writes it; zeros are left out."""
+    header = '"header":{"cluster_id":9,"member_id":255,"revision":7,"raft_term":4}'
+    status = f'{{{header},"version":"3.6.14","dbSize":4096,"leader":255,"dbSizeInUse":1024,"dbSizeQuota":8589934592}}'
+    answer = f'[{{"Endpoint":"https://10.77.0.22:2379","Status":{status}}}]'
+    found = etcdctl(f"echo '{answer}'; exit 1").statuses()
+    assert list(found) == ["etcd-main-2"]
+    member = found["etcd-main-2"]
+    assert (member.id, member.leads, member.term) == ("ff", True, 4)
+    assert (member.size, member.size_in_use, member.quota, member.errors) == (4096, 1024, 8 * 2**30, ())
+
+
+def test_a_member_says_how_far_it_has_come_and_whether_it_may_go_back(etcdctl: Callable[[str], EtcdClient]) -> None:
+    """As etcdctl 3.6.14 writes it, after a downgrade was enabled."""
+    header = '"header":{"cluster_id":9,"member_id":255,"revision":7,"raft_term":4}'
+    log = '"raftIndex":6,"raftAppliedIndex":5,"downgradeInfo":{"enabled":true,"targetVersion":"3.5.0"}'
+    answer = f'[{{"Endpoint":"https://10.77.0.22:2379","Status":{{{header},"version":"3.6.14",{log}}}}}]'
+    member = etcdctl(f"echo '{answer}'").statuses()["etcd-main-2"]
+    assert (member.index, member.applied, member.downgrade) == (6, 5, "3.5.0")
 
 
 def test_a_question_goes_to_all_members_so_that_a_dead_one_is_no_obstacle(

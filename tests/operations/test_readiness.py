@@ -55,4 +55,4 @@ def test_published_checksums_are_of_files_that_hosts_download(build: Callable[..
     wanted = {each.source for each in without_checksum(build(AZURE).spec)} | set(published())
     assert "kubelet" in str(sorted(published()))
     assert all(len(digest) == 64 for digest in published().values())
-    assert len(wanted) == 13
+    assert len(wanted) == 14

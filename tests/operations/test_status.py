@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster import preflight
+from cluster import preflight, versions
 from cluster.load import load_cluster
 from cluster.spec import Cluster
 from control_plane.manifests import objects
+from etcd.members import members
 from network import addresses
-from operations import drain, status
-from operations.etcd import EtcdError
-from operations.status import ADDONS, Item, Status, balancer_states, not_well, read_status
+from operations import drain
+from operations.agent_client import AgentError
+from operations.backups import State
+from operations.etcds.client import EtcdError, MemberStatus
+from operations.etcds.look import Etcd
+from operations.record import one_operation, store
+from operations.status import ADDONS, Item, Status, balancer_states, etcds, model, not_well, read, read_status, work
+from operations.status.fleet import read_fleet
+from operations.status.nodes import LISTED
+from operations.status.versions import skew
+from stacks.certificates import new_authority
 from tests.operations.conftest import FakeAccess, FakeServer, outputs
 
 AWS = Path(__file__).parents[2] / "docs" / "examples" / "aws-small.yaml"
@@ -33,11 +47,14 @@ DAEMONS = "/apis/apps/v1/namespaces/kube-system/daemonsets"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/kube-system/deployments"
 
 
+VERSION = f"v{versions.KUBERNETES}"
+
+
 def node(name: str) -> dict[str, Any]:
     ready = {"type": "Ready", "status": "True", "reason": "", "message": ""}
     info = dict.fromkeys(
         ("architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion",
-         "machineID", "operatingSystem", "osImage", "systemUUID"), "v1"
+         "machineID", "operatingSystem", "osImage", "systemUUID"), VERSION
     )  # fmt: skip
     return {"metadata": {"name": name}, "status": {"conditions": [ready], "nodeInfo": info}}
 
@@ -60,10 +77,14 @@ def deployment(name: str, wanted: int = 2, ready: int = 2) -> dict[str, Any]:
     return {"metadata": {"name": name, "generation": 1}, "spec": spec, "status": counts}
 
 
+MEMBER = MemberStatus("", "", "", 1, 4, "3.6.14", 30 * 2**20, 12 * 2**20, 8 * 2**30, False, ())
+
+
 class Etcds:
     """Stands for EtcdClient: role -> what `ailments` says, or the error that it raises."""
 
     ailments_by_role: dict[str, dict[str, str] | EtcdError]
+    changes: dict[str, dict[str, Any]]
 
     def __init__(self, _: object, role: str) -> None:
         self._role = role
@@ -74,6 +95,11 @@ class Etcds:
             raise found
         return found
 
+    def statuses(self) -> dict[str, MemberStatus]:
+        """Of those that are not ailing; the first of them leads."""
+        well = [name for name, ailment in self.ailments().items() if not ailment]
+        return {name: replace(MEMBER, **{"id": name, "leader": well[0], **self.changes.get(name, {})}) for name in well}
+
 
 @pytest.fixture
 def access(server: FakeServer, lab: Cluster, monkeypatch: pytest.MonkeyPatch) -> FakeAccess:
@@ -81,6 +107,7 @@ def access(server: FakeServer, lab: Cluster, monkeypatch: pytest.MonkeyPatch) ->
     server.answers = {
         "/;csv": CSV,
         "/readyz": READYZ,
+        "/version": {"gitVersion": VERSION},
         "/api/v1/nodes": {"items": [node(host.name) for _, host in lab.host_list()]},
         DAEMONS: {"items": [daemon("kube-proxy"), daemon("konnectivity-agent")]},
         DEPLOYMENTS: {"items": [deployment("coredns")]},
@@ -88,7 +115,10 @@ def access(server: FakeServer, lab: Cluster, monkeypatch: pytest.MonkeyPatch) ->
     found = FakeAccess(outputs(f"{server.url}/;csv"), server.url)
     well = {role: {member.name: "" for member in etcd.members} for role, etcd in found.outputs.etcds.items()}
     monkeypatch.setattr(Etcds, "ailments_by_role", well, raising=False)
-    monkeypatch.setattr(status, "EtcdClient", Etcds)
+    monkeypatch.setattr(Etcds, "changes", {}, raising=False)
+    monkeypatch.setattr(read, "EtcdClient", Etcds)
+    monkeypatch.setattr(read, "certificates", lambda _: iter(()))
+    monkeypatch.setattr(read, "backups", lambda *_: iter(()))
     return found
 
 
@@ -101,8 +131,46 @@ def test_a_cluster_with_all_its_parts_is_well(lab: Cluster, access: FakeAccess) 
     assert found.ok
     assert not_well(lab, access) == ""
     groups = list(dict.fromkeys(item.group for item in found.items))
-    assert groups == ["API servers", "etcds", "api", "nodes", "add-ons"]
-    assert len(found.items) == 2 + 6 + 2 + 1 + 3 + 3
+    assert groups == ["API servers", "etcds", "api", "nodes", "add-ons", "versions", "operation"]
+    assert len(found.items) == 2 + (6 + 2) + 2 + 1 + 3 + 3 + 2 + 1
+    assert [item.help for item in found.items] == [""] * len(found.items)
+
+
+def test_a_host_of_members_that_runs_another_payload_is_a_line_with_the_command_and_all_is_well(
+    lab: Cluster, access: FakeAccess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sha256 = hashlib.sha256(b"{}").hexdigest()
+    states = {
+        "etcd-main-1": {"payload": {"sha256": "0" * 64, "whole": True}},
+        "etcd-main-2": {"payload": {"sha256": sha256, "whole": False}},
+        "etcd-main-3": {"payload": {"sha256": sha256, "whole": True}},
+        "etcd-events-1": {},  # an agent from before
+    }
+
+    def asked(*_: object) -> Iterator[Any]:
+        return etcds.payloads(lab, replace(access, etcd_payloads=dict.fromkeys(states, "{}")))  # type: ignore[arg-type]
+
+    class Agent:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def state(self) -> dict[str, Any]:
+            if self.name in states:
+                return states[self.name]
+            raise AgentError("no answer")
+
+    def reach(cluster: Cluster, _: object, role: Any) -> Etcd:
+        everyone = members(cluster, role, addresses.plan(cluster))
+        return Etcd(cluster, role, None, {each.name: Agent(each.name) for each in everyone}, everyone)  # type: ignore[arg-type, misc]
+
+    monkeypatch.setattr(etcds, "reach", reach)
+    monkeypatch.setattr(read, "payloads", asked)
+    access.etcd_payloads = {"etcd-main-1": "{}"}
+    found = read_status(lab, access)
+    assert found.ok
+    lines = {item.name: item.detail for item in found.items if item.name.endswith(", payload")}
+    assert set(lines) == {"etcd-main-1, payload", "etcd-main-2, payload"}
+    assert all(line.endswith(": ./menagerie etcd roll lab") for line in lines.values())
 
 
 def test_a_driver_of_volumes_that_is_gone_makes_it_not_well(access: FakeAccess, server: FakeServer) -> None:
@@ -116,7 +184,12 @@ def test_a_driver_of_volumes_that_is_gone_makes_it_not_well(access: FakeAccess, 
 
 def test_a_dead_member_makes_it_not_well_although_the_api_server_is_ready(lab: Cluster, access: FakeAccess) -> None:
     Etcds.ailments_by_role["main"] = {"etcd-main-1": "context deadline exceeded", "etcd-main-2": "", "etcd-main-3": ""}
-    assert wrong(lab, access) == {"etcd-main-1": "member of main, context deadline exceeded"}
+    items = {item.name: item for item in read_status(lab, access).wrong}
+    assert items["etcd-main-1"].detail == "member of main, context deadline exceeded"
+    assert items["etcd-main-1"].help == "./menagerie etcd replace lab main etcd-main-1"
+    assert items["quorum of main"].detail == (
+        "2 of 3 members answer; etcd-main-2 leads, term 4. Writes still work; any loss stops them"
+    )
     assert not_well(lab, access).startswith("etcd-main-1: member of main")
 
 
@@ -186,12 +259,12 @@ def test_everything_that_the_cluster_is_given_with_pods_is_an_expected_add_on(la
 def test_a_silent_api_is_asked_once_and_the_other_parts_are_still_told(
     lab: Cluster, access: FakeAccess, server: FakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status, "ANSWER_S", 0.2)
+    monkeypatch.setattr(model, "ANSWER_S", 0.2)
     access.outputs = outputs()
     server.silent.set()
     items = read_status(lab, access).items
     assert [(item.name, item.detail) for item in items if not item.ok] == [("API", "no answer: ReadTimeoutError")]
-    assert len(items) == 1 + 6
+    assert len(items) == 1 + (6 + 2) + 1
     assert server.asked == ["/readyz"]
 
 
@@ -215,7 +288,7 @@ def test_one_item_that_is_not_ok_makes_the_status_not_ok() -> None:
 def test_the_json_of_a_status_holds_every_item() -> None:
     item = Item("nodes", "a", True, "Ready")
     assert Status("lab", "https://x", (item,)).to_json()["items"] == [
-        {"group": "nodes", "name": "a", "ok": True, "detail": "Ready"}
+        {"group": "nodes", "name": "a", "ok": True, "detail": "Ready", "help": ""}
     ]
 
 
@@ -243,7 +316,7 @@ def test_workers_in_the_region_are_known_by_their_address_and_counted(
     assert wrong(cluster, access) == {"workers in the region": "1 Ready, of 2 at least"}
     strangers = [in_region("cpu-8", "10.77.200.9"), in_region("stranger", "10.77.0.70")]
     server.answers["/api/v1/nodes"] = {"items": [*listed, in_region("cpu-7", "10.77.128.9"), *strangers]}
-    assert wrong(cluster, access) == {"stranger": "Ready, v1, not in the spec"}
+    assert wrong(cluster, access) == {"stranger": f"Ready, {VERSION}, not in the spec"}
 
 
 def test_a_node_that_takes_no_work_is_not_well_and_says_why(
@@ -287,3 +360,182 @@ def test_a_node_that_was_taken_out_of_service_says_by_whom(
 def test_where_the_spec_has_gpus_their_daemons_are_expected(build: Callable[..., Cluster], access: FakeAccess) -> None:
     own = build({"pools": {"workers": {"hardware": "dgx-h100"}}})
     assert set(wrong(own, access)) == {"nvidia-device-plugin", "dcgm-exporter"}
+
+
+def test_an_etcd_without_its_quorum_says_what_brings_it_back(lab: Cluster, access: FakeAccess) -> None:
+    Etcds.ailments_by_role["main"] = {"etcd-main-1": "dead", "etcd-main-2": "dead", "etcd-main-3": ""}
+    found = {item.name: item for item in read_status(lab, access).wrong}
+    assert found["quorum of main"].detail == "1 of 3 members answer: it has lost its quorum and takes no writes"
+    assert found["quorum of main"].help == "./menagerie etcd restore lab main"
+
+
+@pytest.mark.parametrize(
+    "change", [{"size": 7 * 2**30}, {"errors": ("memberID:1 alarm:NOSPACE ",)}], ids=["nearly full", "full"]
+)
+def test_a_member_without_room_says_what_makes_some(lab: Cluster, access: FakeAccess, change: dict[str, Any]) -> None:
+    Etcds.changes["etcd-events-2"] = change
+    (found,) = read_status(lab, access).wrong
+    assert (found.name, found.help) == ("etcd-events-2", "./menagerie etcd recover-space lab events")
+    assert "of 8.0 GiB" in found.detail
+    assert not_well(lab, access) == ""
+
+
+@pytest.mark.parametrize("change", [{"leader": "etcd-main-2"}, {"term": 5}], ids=["two leaders", "two terms"])
+def test_members_that_do_not_agree_who_leads_are_not_well(
+    lab: Cluster, access: FakeAccess, change: dict[str, Any]
+) -> None:
+    Etcds.changes["etcd-main-2"] = change
+    assert list(wrong(lab, access)) == ["quorum of main"]
+
+
+def test_a_cluster_of_another_version_than_its_spec_says_how_to_come_to_it(
+    lab: Cluster, access: FakeAccess, server: FakeServer
+) -> None:
+    server.answers["/version"] = {"gitVersion": "v1.36.3"}
+    for each in server.answers["/api/v1/nodes"]["items"]:
+        each["status"]["nodeInfo"]["kubeletVersion"] = "v1.32.9"
+    first, second = read_status(lab, access).wrong
+    assert (first.detail, first.help) == (f"v1.36.3; the spec says {VERSION}", "./menagerie upgrade lab")
+    assert second.detail.startswith("3 of v1.32.9; kubelets of v1.32.9 are more than 3 minor versions behind")
+    assert not_well(lab, access) == ""
+
+
+@pytest.mark.parametrize(
+    ("api", "kubelet", "wrong"),
+    [
+        ("v1.36.4", "v1.36.9", False),
+        ("v1.36.4", "v1.33.0", False),
+        ("v1.36.4", "v1.32.0", True),
+        ("v1.36.4", "v1.37.0", True),
+        ("v1.36.4", "v1", False),
+    ],
+)
+def test_a_kubelet_is_not_newer_than_the_api_servers_and_three_minor_versions_older_at_most(
+    api: str, kubelet: str, wrong: bool
+) -> None:
+    assert bool(skew(api, kubelet)) is wrong
+
+
+def not_ready(*nodes: dict[str, Any]) -> None:
+    for each in nodes:
+        each["status"]["conditions"][0]["status"] = "Unknown"
+
+
+def test_all_nodes_not_ready_together_are_one_fault_of_the_control_plane(
+    lab: Cluster, access: FakeAccess, server: FakeServer
+) -> None:
+    not_ready(*server.answers["/api/v1/nodes"]["items"])
+    (found,) = read_status(lab, access).wrong
+    assert found.detail.startswith("all 3 nodes are NotReady together: taken for a fault of the control plane")
+    assert found.help == "./menagerie up lab"
+
+
+def test_a_site_all_of_whose_nodes_are_not_ready_is_one_fault_of_the_way_there(
+    build: Callable[..., Cluster], access: FakeAccess, server: FakeServer
+) -> None:
+    cluster = build(
+        {
+            "control_plane": {"cloud": "azure", "region": "eastus2"},
+            "network": {"nodes": "10.77.0.0/16"},
+            "pools": {"cpu": {"machine": "Standard_D16ds_v5", "min": 1, "max": 4}},
+            "storage": {"block": False},
+        }
+    )
+    not_ready(*server.answers["/api/v1/nodes"]["items"])
+    server.answers["/api/v1/nodes"]["items"] += [in_region("cpu-7", "10.77.128.9")]
+    (found,) = (item for item in read_status(cluster, access).wrong if item.group == "nodes")
+    assert found.name == "site onprem"
+    assert "looks cut off: all of its 3 nodes are NotReady. Their pods keep running" in found.detail
+
+
+def test_of_many_nodes_only_those_that_are_not_well_are_listed(
+    build: Callable[..., Cluster], access: FakeAccess, server: FakeServer
+) -> None:
+    hosts = build().hosts["workers"]
+    many = tuple(
+        hosts[0].model_copy(update={"name": f"gpu-{number:03}", "address": hosts[0].address + number})
+        for number in range(60)
+    )
+    cluster = build({}, {"workers": many})
+    items = [node(host.name) for host in many[:-1]]
+    not_ready(*items[: LISTED + 5])
+    items[-1]["spec"] = {"unschedulable": True}
+    server.answers["/api/v1/nodes"] = {"items": items}
+    found = [item for item in read_status(cluster, access).items if item.group == "nodes"]
+    assert found[0].detail == "34 Ready, 25 NotReady, 1 not joined, 1 out of service, of 60"
+    assert [item.name for item in found[1 : LISTED + 1]] == [f"gpu-{number:03}" for number in range(LISTED)]
+    assert (found[-1].name, found[-1].detail) == ("and more", "6 others are not well either")
+
+
+def test_who_holds_the_cluster_is_told_and_what_was_cut_short_is_not_well(lab: Cluster, access: FakeAccess) -> None:
+    with pytest.raises(OSError), one_operation(lab, None, "etcd restore", "main") as held:
+        items = {item.group: item for item in read_status(lab, access).items}
+        assert items["operation"].ok
+        assert items["operation"].detail.startswith("held: ")
+        held.done("stopped")
+        raise OSError
+    (found,) = read_status(lab, access).wrong
+    assert found.detail.endswith("; done: stopped")
+    assert found.help == "./menagerie etcd restore lab main"
+    assert not_well(lab, access) == ""
+
+
+def test_reading_a_status_leaves_no_record(lab: Cluster, access: FakeAccess) -> None:
+    read_status(lab, access)
+    assert not store.STATE.exists()
+
+
+def test_an_etcd_that_no_drill_found_good_is_not_well_once_its_cluster_had_time_for_one(
+    lab: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = datetime.now(UTC)
+    access = FakeAccess(outputs().model_copy(update={"ca_pem": new_authority("kubernetes").certificate}))
+    state = partial(State, "main", told="2 backups", allowed_s=3600.0, backups=())
+
+    def found(ok: bool, verified_s: float | None, after: timedelta) -> Item:
+        monkeypatch.setattr(work, "read_states", lambda *_, **__: [state(ok=ok, verified_s=verified_s)])
+        (item,) = work.backups(lab, access, now + after)  # type: ignore[arg-type]
+        return item
+
+    assert found(True, 60.0, timedelta(days=9)).ok
+    assert found(False, None, timedelta(minutes=5)).ok
+    late = found(False, None, timedelta(hours=2))
+    assert (late.ok, late.help) == (False, "./menagerie etcd backups lab")
+    assert not found(False, 99999.0, timedelta(minutes=5)).ok
+
+
+def test_a_fleet_is_a_row_each_and_one_that_is_silent_holds_up_no_other() -> None:
+    over = threading.Event()
+    good, bad = Item("nodes", "a", True, "Ready"), Item("etcds", "b", False, "dead", "./menagerie etcd state c")
+
+    def look(name: str) -> Status | None:
+        if name == "silent":
+            over.wait()
+        if name == "broken":
+            raise OSError("no such file\nand more")
+        found = {"well": (good,), "ill": (good, bad, bad)}.get(name)
+        return Status(name, "https://x", found) if found else None
+
+    fleet = read_fleet(["well", "ill", "unbuilt", "broken", "silent"], look, patience_s=0.5)
+    over.set()
+    assert [(row.state, row.ok) for row in fleet.rows] == [
+        ("well", True),
+        ("not well", False),
+        ("not built", True),
+        ("unknown", False),
+        ("no answer", False),
+    ]
+    assert (fleet.rows[1].detail, fleet.rows[1].help) == ("b: dead (and 1 more)", "./menagerie etcd state c")
+    assert fleet.rows[3].detail == "no such file"
+    assert not fleet.ok
+    assert read_fleet(["well", "unbuilt"], look).ok
+
+
+def test_a_part_that_breaks_hides_no_other(lab: Cluster, access: FakeAccess, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> Iterator[Item]:
+        raise RuntimeError("no such repository")
+        yield
+
+    monkeypatch.setattr(read, "backups", broken)
+    (found,) = read_status(lab, access).wrong
+    assert (found.group, found.detail) == ("backups", "RuntimeError: no such repository")

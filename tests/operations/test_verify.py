@@ -10,7 +10,7 @@ import pytest
 
 from cluster.spec import Cluster
 from lab.errors import LabError
-from operations.etcd import EtcdError
+from operations.etcds.client import EtcdError
 from operations.verify import run
 from operations.verify.proof import Context, Machines, Proof, RepairError, Result, demand
 from operations.verify.workload import Workload

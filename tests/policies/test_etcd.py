@@ -28,7 +28,7 @@ def lemur(build: Build) -> Build:
     """lemur(cloud, workers, main={...}, events={...}): a cluster in production."""
 
     def made(cloud: str, workers: int = 10, profile: str = "production", **etcd: dict[str, Any]) -> Cluster:
-        usual = {"members": 3, "disk": NETWORK[cloud], "hosts": "dedicated"}
+        usual = {"members": 3, "disk": NETWORK[cloud], "hosts": "dedicated", "backup": None}
         return build(
             {
                 "name": "lemur",

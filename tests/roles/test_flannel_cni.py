@@ -43,6 +43,7 @@ def test_the_cni_configuration_follows_from_what_flanneld_settled_on(tmp_path):
     assert bridge["ipam"]["routes"] == [{"dst": "10.200.0.0/16"}]
     assert bridge["ipMasq"] is False
     assert portmap["backend"] == "nftables"
+    assert (tmp_path / "10-flannel.conflist").stat().st_mode & 0o777 == 0o600
 
 
 def test_ranges_of_any_size_are_named_by_their_first_address(tmp_path):

@@ -137,6 +137,18 @@ def test_a_node_that_reboots_asks_neither_store_nor_metadata(region, settings, m
     assert joining.ran == []
 
 
+@pytest.mark.parametrize(("state", "done"), [("joined", ["CA"]), ("absent", []), ("expired", []), ("foreign", [])])
+def test_a_node_follows_authorities_while_it_runs_and_joins_at_its_boot_only(
+    region, settings, monkeypatch, tmp_path, capsys, state, done
+):
+    joining, followed = Joining(region, monkeypatch, state), []
+    monkeypatch.setattr(region.joining, "RUN", str(tmp_path))
+    monkeypatch.setattr(region.joining, "following", lambda ca_pem: [("trust", lambda: followed.append(ca_pem))])
+    region.refresh(settings)
+    assert (followed, joining.converged) == (done, [])
+    assert capsys.readouterr().out == "{}\n"
+
+
 def test_a_node_of_another_cluster_is_left_as_it_is(region, settings, monkeypatch, tmp_path):
     joining = Joining(region, monkeypatch, "foreign")
     monkeypatch.setattr(region.joining, "RUN", str(tmp_path))

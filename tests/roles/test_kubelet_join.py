@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
-CA = "-----BEGIN CERTIFICATE-----\nMIIabc=\n-----END CERTIFICATE-----\n"
+from stacks.certificates import Request, issue, new_authority
+
+AUTHORITY, NEWER = new_authority("kubernetes"), new_authority("kubernetes-2")
+CA = AUTHORITY.certificate
 ENDPOINT = "10.1.0.10:6443"
 
 
@@ -44,7 +44,7 @@ class Commands:
 def host(host, tmp_path, monkeypatch):
     """What kubelet_join does to a host, with the host's paths under a temporary folder."""
     join = host("joining")
-    for name in ("KUBELET_CONF", "BOOTSTRAP_CONF", "CA", "KUBELET_CONFIG", "CLIENT_CERTIFICATE"):
+    for name in ("KUBELET_CONF", "BOOTSTRAP_CONF", "CA", "KUBELET_CONFIG", "CLIENT_CERTIFICATE", "SERVING_CERTIFICATE"):
         monkeypatch.setattr(join, name, str(tmp_path / name))
     monkeypatch.setattr(join, "RUN", str(tmp_path))
     monkeypatch.setattr(join, "MODES", {str(tmp_path / "KUBELET_CONFIG"): 0o600})
@@ -62,13 +62,9 @@ def node(host, tmp_path):
         (tmp_path / "KUBELET_CONF").write_text(
             f"clusters:\n- cluster:\n    certificate-authority-data: {data}\n    server: https://{endpoint}\n"
         )
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "system:node:w1")])
-        now = datetime.datetime.now(datetime.UTC)
-        end = now + datetime.timedelta(days=days)
-        builder = x509.CertificateBuilder(name, name, key.public_key(), 1, end - datetime.timedelta(days=9), end)
-        pem = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
-        (tmp_path / "CLIENT_CERTIFICATE").write_bytes(pem)
+        (tmp_path / "CA").write_text(ca)
+        signed = issue(AUTHORITY, Request("system:node:w1", ("system:nodes",), days=days))
+        (tmp_path / "CLIENT_CERTIFICATE").write_text(signed.certificate + signed.private_key)
         (tmp_path / "KUBELET_CONFIG").write_text("kind: KubeletConfiguration\n")
         (tmp_path / "KUBELET_CONFIG").chmod(0o600)
 
@@ -147,7 +143,7 @@ def test_a_node_of_this_cluster_is_left_alone(node, converged):
 
 
 def test_a_node_of_another_cluster_is_recognised_by_its_ca(host, node):
-    node(ca=CA.replace("abc", "abd"))
+    node(ca=NEWER.certificate)
     found = host.membership(CA, ENDPOINT, now())
     assert found.state == "foreign"
     assert ENDPOINT in found.reason
@@ -166,7 +162,7 @@ def test_a_foreign_node_is_reset_before_it_joins(node, converged):
 
 
 def test_a_node_whose_certificate_ran_out_joins_again(host, node, converged):
-    node(days=-1)
+    node(days=0)
     assert host.membership(CA, ENDPOINT, now()).state == "expired"
     assert converged()[1] == ["join"]
 
@@ -218,7 +214,7 @@ def test_a_host_whose_token_can_t_be_had_is_left_as_it_was(node, tmp_path, conve
     def refuse():
         raise host.Refused("the store is silent")
 
-    node(days=-1)
+    node(days=0)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     with pytest.raises(host.Refused, match="silent"):
         converged(token=refuse)
@@ -333,3 +329,88 @@ def test_the_module_joins_with_its_token_and_then_sees_to_its_units(module, host
     assert join.converge(params, host.Membership("absent"), False) == ["join", "start kubelet.service"]
     assert joined == [(ENDPOINT, TOKEN)]
     assert seen == [([{"unit": "kubelet.service"}], False)]
+
+
+class Kubelet:
+    """Stands for systemctl and the kubelet: at its start it gets a certificate for each that it has not."""
+
+    def __init__(self, folder, signer):
+        self.folder, self.signer, self.commands, self.asked_as = folder, signer, [], []
+
+    def __call__(self, command):
+        self.commands.append(command[1])
+        links = {name: self.folder / name for name in ("CLIENT_CERTIFICATE", "SERVING_CERTIFICATE")}
+        missing = [path for path in links.values() if command[1] == "start" and not path.exists()]
+        for path in missing:
+            if path.name == "CLIENT_CERTIFICATE":
+                self.asked_as.append((self.folder / "BOOTSTRAP_CONF").read_text())
+            signed = issue(self.signer, Request("system:node:w1", ("system:nodes",)))
+            path.write_text(signed.certificate + signed.private_key)
+        return 0, ""
+
+
+@pytest.fixture
+def rotated(host, node, tmp_path, monkeypatch):
+    """rotated(bundle, signer): converges a node of the first authority with a bundle, while `signer` signs."""
+
+    def done(*bundle, signer, check=False):
+        monkeypatch.setattr(host, "execute", kubelet := Kubelet(tmp_path, signer))
+        ca_pem = "".join(each.certificate for each in bundle)
+        config = {"kind": "JoinConfiguration"}
+        wanted = host.Wanted(config, ca_pem, ENDPOINT, "kubeadm", str(tmp_path / "patches"), lambda: TOKEN, {})
+        return kubelet, host.converge(wanted, host.membership(ca_pem, ENDPOINT, now()), check)
+
+    node()
+    real = tmp_path / "kubelet-client-2026.pem"
+    (tmp_path / "CLIENT_CERTIFICATE").rename(real)
+    (tmp_path / "CLIENT_CERTIFICATE").symlink_to(real)
+    (tmp_path / "SERVING_CERTIFICATE").write_text(real.read_text())
+    text = (tmp_path / "KUBELET_CONF").read_text()
+    (tmp_path / "KUBELET_CONF").write_text(text + f"    client-certificate: {tmp_path}/CLIENT_CERTIFICATE\n")
+    return done
+
+
+def trusted(tmp_path):
+    text = (tmp_path / "KUBELET_CONF").read_text()
+    data = next(line.split(": ")[1] for line in text.splitlines() if "authority-data" in line)
+    return base64.b64decode(data).decode(), (tmp_path / "CA").read_text()
+
+
+def test_a_node_trusts_an_authority_that_is_introduced_and_keeps_its_certificates(tmp_path, rotated):
+    kubelet, actions = rotated(AUTHORITY, NEWER, signer=AUTHORITY)
+    assert actions == ["trust the cluster's authorities"]
+    both = AUTHORITY.certificate + NEWER.certificate
+    assert trusted(tmp_path) == (both, both)
+    assert kubelet.commands == [], "its unit is restarted for the file of authorities"
+    assert rotated(AUTHORITY, NEWER, signer=AUTHORITY)[1] == []
+
+
+def test_a_kubelet_asks_as_its_former_self_for_certificates_of_the_authority_that_signs(tmp_path, rotated):
+    rotated(AUTHORITY, NEWER, signer=AUTHORITY)
+    kubelet, actions = rotated(NEWER, AUTHORITY, signer=NEWER)
+    assert actions == ["trust the cluster's authorities", "certificates of the authority that signs"]
+    assert kubelet.commands == ["stop", "start"]
+    (asked_as,) = kubelet.asked_as
+    assert f"client-certificate: {tmp_path}/kubelet-client-2026.pem" in asked_as
+    assert not (tmp_path / "BOOTSTRAP_CONF").exists()
+    assert rotated(NEWER, AUTHORITY, signer=NEWER)[1] == []
+    assert rotated(NEWER, signer=NEWER)[1] == ["trust the cluster's authorities"]
+    assert trusted(tmp_path) == (NEWER.certificate,) * 2
+
+
+def test_a_certificate_of_the_former_authority_once_more_is_told(host, rotated, monkeypatch):
+    monkeypatch.setattr(host.authorities, "PATIENCE_S", -1)
+    with pytest.raises(host.Refused, match="got no new certificate.*CLIENT_CERTIFICATE"):
+        rotated(NEWER, AUTHORITY, signer=AUTHORITY)
+
+
+def test_a_dry_run_says_what_would_change_for_another_authority(tmp_path, rotated):
+    kubelet, actions = rotated(NEWER, AUTHORITY, signer=NEWER, check=True)
+    assert len(actions) == 2
+    assert kubelet.commands == []
+    assert trusted(tmp_path) == (CA, CA)
+
+
+def test_a_node_that_missed_a_whole_rotation_counts_as_another_clusters(host, node):
+    node()
+    assert host.membership(NEWER.certificate, ENDPOINT, now()).state == "foreign"

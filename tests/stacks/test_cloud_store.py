@@ -32,7 +32,7 @@ from tests.userdata.placed import boot
 from userdata import Payload, render
 
 PROGRAM_BYTES = 5120
-USER_DATA_BYTES = 12 * 1024
+USER_DATA_BYTES = 13 * 1024
 PAYLOAD = Payload('{"files": [{"path": "/etc/a", "text": "ä\\n"}]}\n')
 SECRET = "-----BEGIN PRIVATE KEY-----\n\0ä\n"
 NAMES = [

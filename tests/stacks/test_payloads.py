@@ -13,18 +13,21 @@ import pytest
 
 import control_plane.render
 from cluster.artefacts import ArtefactSource, catalogue
-from cluster.files import JOIN_TOKEN, STORAGE_CLASSES
+from cluster.files import JOIN_TOKEN, PAYLOAD_DIGEST, STORAGE_CLASSES
 from cluster.spec import Cloud, Cluster
+from etcd import backups
 from etcd.render import data_disk
 from lab.plan import STORE_URL
 from network.addresses import ROLES, AddressPlan, plan
 from stacks import certificates
+from stacks.backups import hosts_with_backups
 from stacks.lab.provider import store_policy
 from stacks.lab.store import LabStore
 from stacks.lab.workers import workers_in_region
 from stacks.payloads import (
     API_SERVERS,
     WORKERS,
+    of_etcds,
     payloads,
     readable,
     reader,
@@ -35,12 +38,15 @@ from stacks.payloads import (
 from stacks.pki import Pki
 from tests.control_plane import csi_support
 from userdata import Payload, render
+from userdata.payload import unpacked
 
 SOURCE = ArtefactSource("http://mirror", {artefact.source: "ab" * 32 for artefact in catalogue().values()})
 USER_DATA_BYTES = 12 * 1024
 """AWS takes 16 KiB; the rest is for the clouds' store programs, which have to sign their requests."""
 KEY_VAULT_BYTES = 25_000
-"""Azure's Key Vault takes 25 kB a secret, the least of the three clouds."""
+"""Azure's Key Vault takes 25 kB a secret, the least of the three clouds. Payloads go with the custom data there."""
+PAYLOAD_BYTES = 65_535 - 32 * 1024
+"""Of what Azure takes of custom data, the least of the clouds for a payload, less room for programs and for what comes."""
 
 LARGE = {
     "control_plane": {"api_servers": 9},
@@ -50,6 +56,7 @@ LARGE = {
 }
 
 
+UNITS = {"etcd-main.service", "etcd-events.service"}
 IN_REGION = {**LARGE, "pools": {"cpu": {"machine": "large", "max": 5}}}
 
 
@@ -78,10 +85,10 @@ def test_user_data_fits_into_every_cloud_with_room_to_spare(cluster: Cluster) ->
     assert {name: size for name, size in sizes.items() if size > USER_DATA_BYTES} == {}
 
 
-def test_a_payload_fits_into_every_cloud_s_secret_store(cluster: Cluster) -> None:
+def test_a_payload_fits_where_every_cloud_keeps_it(cluster: Cluster) -> None:
     _, by_reader = made(cluster)
     sizes = {name: len(payload.packed()) for name, payload in by_reader.items()}
-    assert {name: size for name, size in sizes.items() if size > KEY_VAULT_BYTES} == {}
+    assert {name: size for name, size in sizes.items() if size > PAYLOAD_BYTES} == {}
 
 
 def test_a_change_of_one_etcd_is_another_payload_for_its_members_and_for_no_other_member(
@@ -104,9 +111,53 @@ class Keys:
         return {"kubernetes-ca.crt": "CA"}
 
 
+def kept(cluster: Cluster, addresses: AddressPlan) -> dict[str, dict[str, str]]:
+    """Stands in for `stacks.backups.secrets`."""
+    by_host = hosts_with_backups(cluster, addresses)
+    return {host: {backups.secret_name(role): "PASSWORD" for role in roles} for host, roles in by_host.items()}
+
+
+def test_the_store_tells_a_host_what_opens_the_backups_of_its_own_etcds_alone(cluster: Cluster) -> None:
+    addresses, by_reader = made(cluster)
+    policy = store_policy(cluster, addresses, Keys(), by_reader, kept(cluster, addresses))
+    for host in addresses.hosts():
+        known = {name for name in policy[str(host.address)]["read"] if name.endswith("-backups.json")}
+        roles = {role for role in ROLES if host in addresses.etcd[role]}
+        assert known == {f"etcd-{role}-backups.json" for role in roles}
+
+
+def test_the_store_tells_hosts_of_etcds_what_they_are_to_be_and_operators_can_bring_it(cluster: Cluster) -> None:
+    addresses, by_reader = made(cluster)
+    own = readable(cluster, addresses, Keys(), by_reader, kept(cluster, addresses))
+    texts = json.loads(unpacked(of_etcds(by_reader)))
+    assert set(texts) == set(by_reader) - {API_SERVERS}
+    digests = {name: values.get(PAYLOAD_DIGEST) for name, values in own.items()}
+    assert digests == {API_SERVERS: None, **{name: Payload(text).sha256 for name, text in texts.items()}}
+    assert all(Payload(text) == by_reader[name] for name, text in texts.items())
+    assert len(of_etcds(by_reader)) < 3 * PAYLOAD_BYTES
+
+
+def test_hosts_of_etcds_know_what_each_of_their_units_runs(cluster: Cluster) -> None:
+    _, by_reader = made(cluster)
+    for name, payload in by_reader.items():
+        config = json.loads(payload.text)
+        placed = {each["path"] for each in config["files"]} | {
+            target for each in config["downloads"] for _, target in each["members"]
+        }
+        programs = {each["unit"]: set(each["paths"]) for each in config["refresh"]["programs"]}
+        assert bool(programs) == (name != API_SERVERS) == ("/usr/local/sbin/menagerie-apply" in placed)
+        for unit, paths in programs.items():
+            assert unit in config["start"]
+            assert paths <= placed
+        if programs:
+            # The last to be restarted, for an operator waits for its answer.
+            assert config["start"][0] == "menagerie-agent.service"
+            assert set(programs) == {"menagerie-agent.service"} | {u for u in config["start"] if u in UNITS}
+
+
 def test_a_host_may_read_its_own_payload_and_keys_and_no_other(cluster: Cluster) -> None:
     addresses, by_reader = made(cluster)
-    policy = store_policy(cluster, addresses, Keys(), by_reader)
+    policy = store_policy(cluster, addresses, Keys(), by_reader, kept(cluster, addresses))
     for host in addresses.hosts():
         payload = by_reader[reader(addresses, host.name)]
         own = policy[str(host.address)]["read"]
@@ -128,7 +179,7 @@ def test_in_a_lab_api_servers_write_the_join_token_and_workers_in_the_region_rea
     pools = worker_payloads(cluster, addresses, SOURCE)
     by_worker = {worker.host: pools[worker.pool] for worker in workers_in_region(cluster)}
     assert [host.name for host in by_worker] == ["lab-cpu-1", "lab-gpu-1", "lab-gpu-2"]
-    policy = store_policy(cluster, addresses, Keys(), by_reader, by_worker)
+    policy = store_policy(cluster, addresses, Keys(), by_reader, {}, by_worker)
     assert len(policy) == len(addresses.hosts()) + len(by_worker)
     for worker, payload in by_worker.items():
         rights = policy[str(worker.address)]
@@ -143,12 +194,14 @@ def test_in_a_lab_api_servers_write_the_join_token_and_workers_in_the_region_rea
 Opened = dict[str, dict[str, str]]
 
 
-def opened(cluster: Cluster, addresses: AddressPlan, *payloads: Mapping[str, Payload]) -> Opened:
+def opened(
+    cluster: Cluster, addresses: AddressPlan, by_reader: Mapping[str, Payload], *by_pool: Mapping[str, Payload]
+) -> Opened:
     """`stored`, with the text of every bundle, which must be a secret."""
 
     async def read() -> Opened:
         found: Opened = {}
-        for own, values in stored(cluster, addresses, Keys(), *payloads).items():
+        for own, values in stored(cluster, addresses, Keys(), by_reader, kept(cluster, addresses), *by_pool).items():
             found[own] = {}
             for name, value in values.items():
                 if isinstance(value, pulumi.Output):
@@ -174,7 +227,8 @@ def test_a_cloud_s_store_holds_for_each_reader_its_payload_and_one_bundle(cluste
         assert set(values) == {by_reader[name].name, f"secrets-{name}"}
         assert values[by_reader[name].name] == by_reader[name].packed()
         own = set(json.loads(values[f"secrets-{name}"]))
-        assert own == {key for key in readable(cluster, addresses, Keys(), by_reader)[name] if "payload-" not in key}
+        wanted = readable(cluster, addresses, Keys(), by_reader, kept(cluster, addresses))[name]
+        assert own == {key for key in wanted if "payload-" not in key}
 
 
 def test_workers_of_all_pools_are_one_reader_and_a_pool_is_one_payload(in_region: Cluster) -> None:
@@ -195,17 +249,19 @@ def test_without_workers_in_the_region_the_store_has_nothing_for_them(build: Cal
     assert WORKERS not in opened(cluster, addresses, by_reader, {})
 
 
-def test_every_name_that_a_host_asks_for_is_in_its_bundle(in_region: Cluster) -> None:
+def test_every_name_that_a_host_asks_for_is_in_its_bundle(in_region: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulumi.Output, "all", MagicMock())
     addresses, by_reader = made(in_region)
     by_pool = worker_payloads(in_region, addresses, SOURCE)
     pki = MagicMock(etcd=dict.fromkeys(ROLES, MagicMock()))
+    pki.service_account = pki.encryption = ((1, MagicMock()),)
     pki.members = {
         f"etcd-{role}-{n}": dict.fromkeys(("server", "peer"), MagicMock()) for role in ROLES for n in (1, 2, 3)
     }
     pki._etcd_authorities = lambda: Pki._etcd_authorities(pki)
     for name in ("for_api_server", "for_member", "for_worker"):
         setattr(pki, name, partial(getattr(Pki, name), pki))
-    names = secrets(in_region, addresses, pki)
+    names = secrets(in_region, addresses, pki, kept(in_region, addresses))
     for own, payload in [*by_reader.items(), *((WORKERS, payload) for payload in by_pool.values())]:
         asked = {secret["name"] for secret in json.loads(payload.text)["secrets"]}
         assert set() < asked <= set(names[own])
@@ -221,9 +277,9 @@ def test_the_disk_of_an_etcd_is_in_the_payloads_of_its_members_and_in_no_other(b
 
 
 def test_a_bundle_fits_into_every_cloud_s_secret_store() -> None:
-    """The largest is the API servers': five authorities and certificates, and their keys, and classes of volumes."""
+    """The largest is the API servers': five authorities and certificates, all in a rotation, their keys, classes of volumes."""
     authority = certificates.new_authority("kubernetes")
     names = [secret.name for secret in control_plane.render.secrets(csi_support.cluster(Cloud.AZURE))]
-    bundle = {name: authority.certificate + authority.private_key for name in names}
+    bundle = {name: 2 * authority.certificate + authority.private_key for name in names}
     bundle[STORAGE_CLASSES] = json.dumps(csi_support.applied(Cloud.AZURE)[-3:])
     assert len(json.dumps(bundle)) < KEY_VAULT_BYTES

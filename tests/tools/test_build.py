@@ -36,7 +36,19 @@ def test_every_program_of_the_manifest_finds_its_place(fake_go: FakeGo) -> None:
     names = [program for module in manifest.modules().values() for program in module.programs]
     paths = build.ensure(names)
     assert list(paths) == names
-    assert all(path.name == name and path.exists() for name, path in paths.items())
+    assert all(path.name == manifest.file_name(name) and path.exists() for name, path in paths.items())
+    assert len(set(paths.values())) == len(names)
+
+
+def test_a_program_is_there_in_two_versions(fake_go: FakeGo) -> None:
+    log = fake_go()
+    known = manifest.modules()
+    older = known["kubernetes-1.35"].version
+    paths = build.ensure(["kubelet", f"kubelet@{older}"])
+    assert [path.parent.name.partition("-")[0] for path in paths.values()] == [known["kubernetes"].version, older]
+    assert all(f"gitVersion=v{v} " in line for v, line in zip(
+        (known["kubernetes"].version, older), log.read_text().splitlines(), strict=True
+    ))  # fmt: skip
 
 
 def test_progress_counts_modules_and_says_what_is_left(fake_go: FakeGo) -> None:

@@ -39,6 +39,20 @@ def test_no_two_modules_build_the_same_program() -> None:
     assert len(names) == len(set(names))
 
 
+def test_a_program_of_another_version_is_named_with_it() -> None:
+    now, older = MODULES["kubernetes"].version, MODULES["kubernetes-1.35"].version
+    assert manifest.at("kubelet", now) == "kubelet"
+    assert manifest.at("kubelet", older) == f"kubelet@{older}"
+    assert set(map(manifest.file_name, MODULES["kubernetes-1.35"].programs)) == set(MODULES["kubernetes"].programs)
+
+
+def test_what_is_like_another_is_built_like_it() -> None:
+    flags = MODULES["kubernetes-1.35"].linker_flags()
+    assert "version.gitVersion=v1.35." in flags
+    assert "version.gitMinor=35" in flags
+    assert not MODULES["kubernetes-1.35"].unasked
+
+
 def test_setup_installs_what_the_builds_need() -> None:
     assert {package for module in MODULES.values() for package in module.debian} <= listed("debian-packages.txt")
 

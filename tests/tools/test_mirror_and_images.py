@@ -34,6 +34,23 @@ def test_the_mirror_has_every_artefact_with_its_checksum(mirror: artefacts.Mirro
         assert hashlib.sha256((mirror.path / source).read_bytes()).hexdigest() == expected
 
 
+def test_the_mirror_offers_only_what_was_asked_for_or_built_before(fake_go: FakeGo) -> None:
+    log = fake_go()
+    now, before = versions.KUBERNETES, versions.KUBERNETES_BEFORE
+    assert not any(before in source for source in artefacts.build_mirror(now).sha256)
+    both = set(artefacts.build_mirror(before).sha256)
+    assert both == {each.source for version in (now, before) for each in model.catalogue(version).values()}
+    builds = len(log.read_text().splitlines())
+    assert set(artefacts.build_mirror(now).sha256) == both
+    assert len(log.read_text().splitlines()) == builds
+
+
+def test_a_version_that_nothing_builds_is_refused(fake_go: FakeGo) -> None:
+    fake_go()
+    with pytest.raises(LookupError, match=r"builds no Kubernetes 1\.36\.3; the newest is"):
+        artefacts.build_mirror("1.36.3")
+
+
 @pytest.mark.parametrize(
     ("name", "members"),
     [
@@ -78,7 +95,7 @@ def store(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> images.ImageStore
     monkeypatch.setattr(images, "_from_this_machine", lambda name, target: (tar.Entry(target, name.encode()),))
     monkeypatch.setattr(images, "_busybox", lambda: images.Image("docker.io/library/busybox:1", (), ("/bin/sh",)))
     monkeypatch.setattr(images, "_pause", lambda home: b"pause")
-    return images.build_images()
+    return images.build_images(versions.KUBERNETES)
 
 
 def test_the_images_that_kubernetes_names_are_there(store: images.ImageStore) -> None:
@@ -88,6 +105,15 @@ def test_the_images_that_kubernetes_names_are_there(store: images.ImageStore) ->
         f"kube-proxy:v{versions.KUBERNETES}",
         f"kas-network-proxy/proxy-agent:v{versions.KONNECTIVITY}",
     }
+
+
+def test_a_kube_proxy_of_each_version_that_was_built_is_there(store: images.ImageStore) -> None:
+    def tags(made: images.ImageStore) -> set[str]:
+        return {tag for repository, tag in made.manifests if repository == "kube-proxy"}
+
+    assert tags(store) == {f"v{versions.KUBERNETES}"}
+    both = {f"v{versions.KUBERNETES}", f"v{versions.KUBERNETES_BEFORE}"}
+    assert tags(images.build_images(versions.KUBERNETES_BEFORE)) == tags(images.build_images()) == both
 
 
 def test_every_blob_of_a_manifest_is_where_the_registry_looks(store: images.ImageStore) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import hashlib
 import io
 import socket
@@ -100,6 +101,26 @@ def test_members_of_an_archive_are_taken_out_and_found_again_without_the_archive
     assert (tmp_path / "etcdctl").read_bytes() == b"ctl"
 
 
+def test_a_program_in_bzip2_is_unpacked_and_found_again_without_the_file(web, tmp_path):
+    web.pages["/program.bz2"] = body = bz2.compress(GOOD)
+    wanted = item(web, tmp_path / "restic", body, url=f"{web.url}/program.bz2")
+    boot.download_all([wanted], tmp_path / "state")
+    boot.download_all([wanted], tmp_path / "state")
+    assert (tmp_path / "restic").read_bytes() == GOOD
+    assert (tmp_path / "restic").stat().st_mode & 0o777 == 0o755
+    assert len(web.asked) == 1
+    (tmp_path / "restic").write_bytes(b"changed")
+    boot.download_all([wanted], tmp_path / "state")
+    assert (tmp_path / "restic").read_bytes() == GOOD
+
+
+def test_a_file_that_is_not_what_its_name_says_is_named(web, tmp_path):
+    web.pages["/program.bz2"] = GOOD
+    with pytest.raises(boot.Failure, match=r"/program.bz2: Invalid data stream"):
+        boot.download_all([item(web, tmp_path / "restic", GOOD, url=f"{web.url}/program.bz2")], tmp_path)
+    assert not (tmp_path / "restic").exists()
+
+
 def test_an_archive_may_say_where_it_begins(web, tmp_path):
     """Upstream's archive of CNI plugins has ./bridge."""
     web.pages["/program"] = body = archive(**{"./bridge": b"bridge"})
@@ -168,16 +189,25 @@ def test_the_delay_between_tries_has_a_limit():
     assert max(delays) == boot.LAST_DELAY_S
 
 
-def test_units_start_last_and_files_go_onto_disks_that_are_mounted(monkeypatch):
+def test_units_start_last_but_for_late_downloads_and_files_go_onto_disks_that_are_mounted(monkeypatch):
     done = []
     order = ["name_this_host", "check_packages", "mount_disks", "make_users", "place_files", "download_all"]
     order += ["place_secrets", "start_units"]
     for name in order:
         monkeypatch.setattr(boot, name, lambda *args, name=name: done.append(name))
-    config: dict[str, list[str]] = {key: [] for key in KEYS}
+    fetched: list[list[str]] = []
+
+    def fetch(items, state):
+        done.append("download_all")
+        fetched.append([item["url"] for item in items])
+
+    monkeypatch.setattr(boot, "download_all", fetch)
+    config = {key: [] for key in KEYS}
+    config["downloads"] = [{"url": "etcd", "late": False}, {"url": "restic", "late": True}]
     for _, step in boot.steps(config):
         step()
-    assert done == order
+    assert done == [*order, "download_all"]
+    assert fetched == [["etcd"], ["restic"]]
 
 
 def test_a_unit_that_fails_is_named_with_its_last_words(monkeypatch):

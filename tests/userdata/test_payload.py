@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from cluster.artefacts import Artefact, ArtefactSource
-from cluster.files import Disk, Download, HostConfig, HostFile, SecretRef
+from cluster.files import Disk, Download, HostConfig, HostFile, Refresh, SecretRef
 from userdata import Payload
 
 ETCD = Artefact("etcd", "1", "github.com/etcd/etcd.tar.gz")
@@ -55,6 +55,7 @@ def test_the_store_is_given_it_as_xz_in_base85():
         {"users": ()},
         {"start": ()},
         {"packages": ()},
+        {"refresh": Refresh((), ("etcdctl",))},
         {"disks": (Disk("/var/lib/etcd/main", "etcd-main", ("/dev/disk/*",)),)},
     ],
     ids=lambda change: next(iter(change)),
@@ -101,3 +102,10 @@ def test_a_configuration_that_contradicts_itself_is_refused(config):
 def test_disks_that_could_not_be_told_apart_are_refused(disks, told):
     with pytest.raises(ValueError, match=told):
         Payload.of(HostConfig(disks=disks), SOURCE)
+
+
+def test_a_host_that_takes_up_newer_keys_is_given_the_program_for_it_and_no_other_host():
+    told = json.loads(Payload.of(replace(CONFIG, refresh=Refresh((), ("etcdctl",), reader="etcd-main-1")), SOURCE).text)
+    assert "/usr/local/sbin/menagerie-refresh" in {file["path"] for file in told["files"]}
+    assert (told["start"][-1], told["refresh"]["reader"]) == ("menagerie-refresh.timer", "etcd-main-1")
+    assert "refresh" not in Payload.of(CONFIG, SOURCE).text

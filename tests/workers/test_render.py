@@ -169,7 +169,16 @@ def test_a_program_without_a_checksum_is_named(hybrid):
 
 
 def test_the_payload_fits_into_every_cloud_s_store(config, source):
-    assert len(Payload.of(config, source).packed()) < 20_000
+    assert len(Payload.of(config, source).packed()) < 32_000
+
+
+def test_what_trusts_the_authorities_is_restarted_for_others_and_reports_to_no_etcd(config):
+    refresh = config.refresh
+    assert {each.unit: each.paths for each in refresh.consumers} == dict.fromkeys(
+        ("kubelet.service", "flanneld.service"), ("/etc/kubernetes/pki/ca.crt",)
+    )
+    assert refresh.report == ()
+    assert refresh.renew[-2:] == ("menagerie_host.in_region", "refresh")
 
 
 def test_the_programs_run_with_the_standard_library_alone(config, tmp_path):

@@ -1,7 +1,8 @@
-"""Programs by URL and SHA-256, bare or out of an archive."""
+"""Programs by URL and SHA-256: bare, compressed, or out of an archive."""
 
 from __future__ import annotations
 
+import bz2
 import concurrent.futures
 import hashlib
 import http.client
@@ -59,22 +60,38 @@ def unpack(archive: Path, members: list[list[str]], mode: int, url: str) -> None
         raise Failure(f"{url}: the archive holds no file {', '.join(wanted)}")
 
 
+def expand(file: Path, mode: int, url: str, target: Path) -> None:
+    """Write what a bzip2 file holds to `target`."""
+    new = Path(str(target) + ".new")
+    try:
+        with bz2.open(str(file)) as data, new.open("wb") as out:
+            shutil.copyfileobj(data, out, CHUNK)
+    except (EOFError, OSError) as error:
+        raise Failure(f"{url}: {error}") from None
+    new.chmod(mode)
+    new.replace(target)
+
+
 def download(item: dict[str, Any], state: Path) -> None:
-    """One artefact, in place with the right checksum. Archives leave the checksums of what was taken out in `state`."""
+    """One artefact, in place with the right checksum. What was packed leaves the checksums of what it held in `state`."""
     url, sha256, members = item["url"], item["sha256"], item["members"]
+    packed = bool(members) or url.endswith(".bz2")
     targets = [Path(target) for _, target in members] or [Path(item["path"])]
     receipt = state / hashlib.sha256(repr(item).encode()).hexdigest()
     if all(target.exists() for target in targets):
         now = " ".join(digest(target) for target in targets)
-        if now == (receipt.read_text() if members and receipt.exists() else sha256):
+        if now == (receipt.read_text() if packed and receipt.exists() else sha256):
             return
     started = time.monotonic()
     temporary = Path(str(targets[0]) + ".download")
     temporary.parent.mkdir(parents=True, exist_ok=True)
     try:
         fetch(url, sha256, temporary)
-        if members:
-            unpack(temporary, members, item["mode"], url)
+        if packed:
+            if members:
+                unpack(temporary, members, item["mode"], url)
+            else:
+                expand(temporary, item["mode"], url, targets[0])
             receipt.parent.mkdir(parents=True, exist_ok=True)
             write(receipt, " ".join(digest(target) for target in targets).encode(), 0o600, "root:root")
         else:

@@ -7,6 +7,7 @@ import hashlib
 import os
 import pwd
 import subprocess
+import sys
 from pathlib import Path
 
 CHUNK = 1 << 20
@@ -17,7 +18,7 @@ class Failure(Exception):
 
 
 def say(text: str) -> None:
-    print("menagerie-boot: " + text, flush=True)
+    print(f"{os.path.basename(sys.argv[0])}: {text}", flush=True)
 
 
 def run(*command: str) -> str:
@@ -31,13 +32,21 @@ def run(*command: str) -> str:
 
 def write(path: Path, data: bytes, mode: int, owner: str) -> bool:
     """Make `path` hold `data` with `mode` and `owner` (user:group), whole or not at all; False if it already did."""
+    new = stage(path, data, mode, owner)
+    if new:
+        new.replace(path)
+    return bool(new)
+
+
+def stage(path: Path, data: bytes, mode: int, owner: str) -> Path | None:
+    """A file beside `path` that may take its place; None where `path` is so already."""
     user, group = owner.split(":")
     ids = (pwd.getpwnam(user).pw_uid, grp.getgrnam(group).gr_gid)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         found = path.stat()
         if path.read_bytes() == data and (found.st_mode & 0o7777, found.st_uid, found.st_gid) == (mode, *ids):
-            return False
+            return None
     except FileNotFoundError:
         pass
     new = path.with_name(path.name + ".new")
@@ -49,8 +58,7 @@ def write(path: Path, data: bytes, mode: int, owner: str) -> bool:
         os.fchmod(out.fileno(), mode)
         out.flush()
         os.fsync(out.fileno())
-    new.replace(path)
-    return True
+    return new
 
 
 def digest(path: Path) -> str:

@@ -16,7 +16,7 @@ FIRST_DELAY_S, LAST_DELAY_S = 1.0, 30.0
 T = TypeVar("T")
 
 
-def steps(config: dict[str, Any]) -> list[tuple[str, Callable[[], None]]]:
+def steps(config: dict[str, Any]) -> list[tuple[str, Callable[[], object]]]:
     """What is to be done, in order: (name, function)."""
     state = PAYLOAD.with_name("downloads")
     up: set[str] = set()
@@ -26,9 +26,10 @@ def steps(config: dict[str, Any]) -> list[tuple[str, Callable[[], None]]]:
         ("disks", lambda: mount_disks(config["disks"])),
         ("users", lambda: make_users(config["users"])),
         ("files", lambda: place_files(config["files"])),
-        ("downloads", lambda: download_all(config["downloads"], state)),
+        ("downloads", lambda: download_all([each for each in config["downloads"] if not each["late"]], state)),
         ("secrets", lambda: place_secrets(config["secrets"])),
         ("units", lambda: start_units(config["start"], up)),
+        ("late downloads", lambda: download_all([each for each in config["downloads"] if each["late"]], state)),
     ]
 
 

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from .host import Failure, digest, say, write
+from .host import Failure, digest, say, stage, write
 
 PAYLOAD = Path("/var/lib/menagerie/payload.sha256")
 STORE = "/usr/local/sbin/menagerie-secret"
@@ -41,6 +41,18 @@ def ask_store(names: list[str]) -> dict[str, str]:
     return values
 
 
+def unpacked(name: str, packed: str, sha256: str) -> bytes:
+    """A payload as the store holds it; Failure unless it has that SHA-256."""
+    try:
+        data = lzma.decompress(base64.b85decode(packed))
+    except (ValueError, lzma.LZMAError) as error:
+        raise Failure(f"{name} is cut short or damaged in the store: {error}") from None
+    found = hashlib.sha256(data).hexdigest()
+    if found != sha256:
+        raise Failure(f"{name}: sha256 is {found}, expected {sha256}")
+    return data
+
+
 def load_payload() -> dict[str, Any]:
     """What this host is to be; Failure unless it has the SHA-256 that the user data gave.
 
@@ -49,25 +61,17 @@ def load_payload() -> dict[str, Any]:
     sha256, name = PAYLOAD.read_text().split()
     kept = PAYLOAD.with_name(name)
     if not kept.exists() or digest(kept) != sha256:
-        packed = ask_store([name])[name]
-        try:
-            data = lzma.decompress(base64.b85decode(packed))
-        except (ValueError, lzma.LZMAError) as error:
-            raise Failure(f"{name} is cut short or damaged in the store: {error}") from None
-        found = hashlib.sha256(data).hexdigest()
-        if found != sha256:
-            raise Failure(f"{name}: sha256 is {found}, expected {sha256}")
-        write(kept, data, 0o600, "root:root")
+        write(kept, unpacked(name, ask_store([name])[name], sha256), 0o600, "root:root")
         say(f"{name} fetched")
     config: dict[str, Any] = json.loads(kept.read_bytes())
     return config
 
 
-def place_secrets(secrets: list[dict[str, Any]]) -> None:
-    """Fetch and write every secret; entries of one path are joined in their order.
+def place_secrets(secrets: list[dict[str, Any]]) -> dict[str, str]:
+    """Fetch and write every secret; entries of one path are joined in their order. What the store gave, by name.
 
     The store is asked at every boot, so that a rotated key arrives. Where it does not answer, a
-    host that already has all of its secrets goes on with them.
+    host that already has all of its secrets goes on with them, and nothing is returned.
     """
     by_path: dict[str, list[dict[str, Any]]] = {}
     for secret in secrets:
@@ -78,8 +82,14 @@ def place_secrets(secrets: list[dict[str, Any]]) -> None:
         if not all(Path(path).exists() for path in by_path):
             raise
         say(f"the secret store does not answer ({silence}); going on with the secrets on disk")
-        return
+        return {}
+    staged = []
     for path, parts in by_path.items():
         texts = [values[part["name"]] for part in parts]
         text = texts[0] if len(texts) == 1 else "".join(text.rstrip() + "\n" for text in texts)
-        write(Path(path), text.encode(), parts[0]["mode"], parts[0]["owner"])
+        staged.append((stage(Path(path), text.encode(), parts[0]["mode"], parts[0]["owner"]), path))
+    # One after another without a pause: programs read a certificate and its key together.
+    for new, path in staged:
+        if new:
+            new.replace(path)
+    return values

@@ -2,6 +2,7 @@
 
 ``python3 -m menagerie_host.in_region prepare`` sets the kernel, and writes down the host's own name and address for
 flanneld; ``join`` comes after containerd. Both are safe to repeat; whoever starts them repeats them until they succeed.
+``refresh`` follows the cluster's authorities while the host runs.
 """
 
 from __future__ import annotations
@@ -127,10 +128,22 @@ def join(settings: dict[str, Any]) -> None:
         run(["systemctl", "try-restart", unit], f"systemctl try-restart {unit}")
 
 
+def refresh(settings: dict[str, Any]) -> None:
+    """Follow the cluster's authorities, for menagerie-refresh, which reads from the output which certificates were made."""
+    ca_pem = read(settings["join"]["ca"])
+    with joining.one_at_a_time():
+        found = joining.membership(ca_pem, settings["join"]["endpoint"], time.time())
+        # To join is for the boot, which repeats it.
+        for name, act in joining.following(ca_pem) if found.state == "joined" else ():
+            act()
+            print(name, file=sys.stderr)
+    print("{}")
+
+
 def main() -> None:
     (step,) = sys.argv[1:]
     try:
-        {"prepare": prepare, "join": join}[step](json.loads(read(SETTINGS)))
+        {"prepare": prepare, "join": join, "refresh": refresh}[step](json.loads(read(SETTINGS)))
     except (Refused, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
         sys.exit(str(error) or repr(error))
 

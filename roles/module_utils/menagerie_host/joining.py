@@ -6,7 +6,6 @@ Standard library alone: workers in the region run it without Ansible.
 from __future__ import annotations
 
 import base64
-import binascii
 import contextlib
 import fcntl
 import glob
@@ -20,13 +19,14 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from . import Refused, clock, cpu_state, machine
+from . import Refused, authorities, clock, cpu_state, machine
 
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 BOOTSTRAP_CONF = "/etc/kubernetes/bootstrap-kubelet.conf"
 CA = "/etc/kubernetes/pki/ca.crt"
 KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
 CLIENT_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+SERVING_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 RUN = "/run/menagerie"
 # Seconds. The controller manager calls a silent node NotReady after 50 s (--node-monitor-grace-period) at the latest;
 # kubeadm refuses a host while its former Node is Ready.
@@ -56,13 +56,10 @@ def membership(ca_pem: str, endpoint: str, now: float) -> Membership:
             text = handle.read()
     except FileNotFoundError:
         return Membership("absent")
-    ca = re.search(r"certificate-authority-data: *(\S+)", text)
     server = re.search(r"server: *https://(\S+)", text)
-    try:
-        own_ca = base64.b64decode(ca[1], validate=True).decode() if ca else ""
-    except (binascii.Error, ValueError):
-        own_ca = ""
-    if own_ca.split() != ca_pem.split():
+    own_ca = authorities.certificates(authorities.of_kubeconfig(text))
+    # While a cluster's authority changes for another, a node may be a step behind, and shares one of them.
+    if not set(own_ca) & set(authorities.certificates(ca_pem)):
         return Membership("foreign", f"its CA isn't this cluster's; it talks to {server[1] if server else 'no server'}")
     if server and server[1] != endpoint:
         return Membership("foreign", f"it talks to {server[1]}, this cluster's API is at {endpoint}")
@@ -222,6 +219,17 @@ def cpus(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], None
     return [("forget who has which CPUs", forget_cpus)]
 
 
+def following(ca_pem: str) -> list[tuple[str, Callable[[], None]]]:
+    """What a node needs to follow its cluster's authorities."""
+    needed: list[tuple[str, Callable[[], None]]] = []
+    files = authorities.Files(KUBELET_CONF, BOOTSTRAP_CONF, CA, CLIENT_CERTIFICATE, SERVING_CERTIFICATE)
+    if not authorities.are_these(ca_pem, files):
+        needed.append(("trust the cluster's authorities", lambda: authorities.trust(ca_pem, files)))
+    if authorities.foreign_certificates(ca_pem, files):
+        needed.append(("certificates of the authority that signs", lambda: authorities.renew(ca_pem, files, execute)))
+    return needed
+
+
 def steps(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], None]]]:
     """(name, action) of what the host needs, in order."""
     needed: list[tuple[str, Callable[[], None]]] = []
@@ -236,6 +244,7 @@ def steps(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], Non
         needed.append(("reset", lambda: run(reset)))
     if found.state != "joined":
         return [*needed, *forgetting, ("join", lambda: join(wanted))]
+    needed += following(wanted.ca_pem)
     if text or patches_are_newer(wanted.patches):
         needed.append(("render configuration", lambda: render_configuration(wanted)))
     if os.path.exists(BOOTSTRAP_CONF):

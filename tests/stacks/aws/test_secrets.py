@@ -11,6 +11,7 @@ from cluster.sources import source_of
 from cluster.storage import controllers_pool
 from etcd.members import members
 from network.addresses import ROLES
+from simcloud.values import plain
 from stacks.aws.etcd import disk_of
 from stacks.aws.secrets import CONTROLLERS, ETCD
 from stacks.aws.store import AwsStore
@@ -93,18 +94,34 @@ def test_api_servers_alone_write_the_join_token_and_cannot_read_it(made):
 
 
 @BOTH
-def test_hosts_of_an_etcd_with_backups_add_to_the_cluster_s_folder_and_no_other_host_does(made):
+def test_hosts_of_an_etcd_with_backups_use_the_folder_of_their_repository_and_no_other_host_does(made):
     found = statements(made)
-    writers = {member.host for member in members(made.cluster, "main", made.plan)}
-    addresses = {f"{host.address}/32" for host in made.plan.etcd["main"] if host.name in writers}
-    assert {identity for identity, own in found.items() if "WriteBackups" in own} == {ETCD}
+    addresses = {f"{host.address}/32" for host in made.plan.etcd["main"]}
+    assert {identity for identity, own in found.items() if "KeepBackupsMain" in own} == {ETCD}
+    assert "KeepBackupsEvents" not in found[ETCD]
     (backups,) = (record for record in made.of_type(BUCKET) if record.inputs["tags"]["role"] == "backups")
-    write = found[ETCD]["WriteBackups"]
-    assert (write["Action"], write["Resource"]) == (
-        "s3:PutObject",
-        f"{backups.outputs['arn']}/backups/{made.cluster.name}/*",
+    arn, folder = backups.outputs["arn"], f"{made.cluster.name}/main/*"
+    keep, listing = found[ETCD]["KeepBackupsMain"], found[ETCD]["ListBackupsMain"]
+    assert keep["Action"] == ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]
+    assert (keep["Resource"], listing["Resource"]) == (f"{arn}/{folder}", arn)
+    assert listing["Condition"]["StringLikeIfExists"] == {"s3:prefix": [folder]}
+    for statement in (keep, listing):
+        assert set(statement["Condition"]["IpAddress"]["aws:Ec2InstanceSourcePrivateIPv4"]) == addresses
+
+
+def test_hosts_are_told_where_their_backups_are_and_what_opens_them(small):
+    called, wanted = names(small), bundle_name("etcd-main-1")
+    (bundle,) = (
+        plain(record.inputs["secretString"])
+        for record in small.of_type(VERSION)
+        if called[record.inputs["secretId"]] == wanted
     )
-    assert set(write["Condition"]["IpAddress"]["aws:Ec2InstanceSourcePrivateIPv4"]) == addresses
+    known = json.loads(json.loads(bundle)["etcd-main-backups.json"])
+    region, account = small.cluster.spec.control_plane.region, "123456789012"
+    bucket = f"{small.cluster.name}-backups-{account}"
+    assert known["url"] == f"s3:https://s3.{region}.amazonaws.com/{bucket}/{small.cluster.name}/main"
+    assert known["environment"] == {"AWS_DEFAULT_REGION": region}
+    assert len(known["password"]) == 64
 
 
 @BOTH

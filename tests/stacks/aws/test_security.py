@@ -22,7 +22,7 @@ SIDES = ("in", "out")
 PAST_GROUPS = {Role.RESOLVER, Role.TIME_SERVER, Role.METADATA}
 ELSEWHERE = {
     *(Role.OPERATOR, Role.WORKER_AT_SITE, Role.SITE_EDGE, Role.POD),
-    *(Role.VPN_GATEWAY, Role.ARTEFACT_MIRROR, Role.REGISTRY, Role.CLOUD_API),
+    *(Role.VPN_GATEWAY, Role.ARTEFACT_MIRROR, Role.REGISTRY, Role.CLOUD_API, Role.BUCKETS),
 }
 WITHOUT_GROUP = {
     "small": {Role.OPERATOR: {"10.200.0.0/24"}},
@@ -31,7 +31,7 @@ WITHOUT_GROUP = {
         Role.PUBLIC_OPERATOR: {"203.0.113.0/24", "198.51.100.128/25"},
     },
 }
-EVERYWHERE = {key: {"0.0.0.0/0"} for key in (Role.ARTEFACT_MIRROR, Role.REGISTRY, Role.CLOUD_API)}
+EVERYWHERE = {key: {"0.0.0.0/0"} for key in (Role.ARTEFACT_MIRROR, Role.REGISTRY, Role.CLOUD_API, Role.BUCKETS)}
 FABRIC = "interfaces of EFA"
 
 
@@ -131,9 +131,9 @@ def test_a_mirror_and_a_registry_at_an_address_close_the_internet(small):
         for rule in made
         if rule.direction == "to" and isinstance(rule.peer, IPv4Network) and not rule.peer.subnet_of(own)
     }
-    # EC2 is asked by the controllers of volumes.
-    workers = {(str(rule.peer), rule.port, rule.group) for rule in made if str(rule.peer) == "0.0.0.0/0"}
-    assert workers == {("0.0.0.0/0", 443, Role.WORKER_IN_REGION)}
+    # EC2 is asked by the controllers of volumes, S3 by those who make backups.
+    told = {(str(rule.peer), rule.port, rule.group) for rule in made if str(rule.peer) == "0.0.0.0/0"}
+    assert told == {("0.0.0.0/0", 443, Role.WORKER_IN_REGION), ("0.0.0.0/0", 443, Role.ETCD_MAIN)}
     assert outward - {("0.0.0.0/0", 443)} == {("10.40.200.5/32", 8080), ("10.40.200.6/32", 5000)}
 
 

@@ -43,7 +43,8 @@ def test_backups_are_locked_for_as_long_as_the_spec_keeps_them(small, whole):
         (lock,) = made.of_type("aws:s3/bucketObjectLockConfiguration:BucketObjectLockConfiguration")
         assert lock.inputs["rule"]["defaultRetention"] == {"mode": "GOVERNANCE", "days": days}
         (rule,) = of(made, "LifecycleConfiguration", BACKUPS)["rules"]
-        assert rule["expiration"] == {"days": days}
+        assert rule["expiration"] == {"expiredObjectDeleteMarker": True}
+        assert rule["noncurrentVersionExpiration"] == {"noncurrentDays": days}
 
 
 def test_without_backups_the_lock_holds_for_thirty_days(small):
@@ -55,7 +56,8 @@ def test_without_backups_the_lock_holds_for_thirty_days(small):
 
 def test_artefacts_stay_until_somebody_deletes_them(small):
     (rule,) = of(small, "LifecycleConfiguration", ARTEFACTS)["rules"]
-    assert "expiration" not in rule and rule["noncurrentVersionExpiration"] == {"noncurrentDays": 30}
+    assert rule["expiration"] == {"expiredObjectDeleteMarker": True}
+    assert rule["noncurrentVersionExpiration"] == {"noncurrentDays": 30}
 
 
 @BOTH

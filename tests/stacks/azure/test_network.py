@@ -63,9 +63,7 @@ def test_vault_and_storage_are_reached_inside_by_their_own_names(account):
     (vault,) = account.records("keyvault:Vault")
     accounts = {record.inputs["kind"]: record for record in account.records("storage:StorageAccount")}
     wanted = {vault.id: ("vault", "privatelink.vaultcore.azure.net")}
-    # Nobody inside uses the account where there are no backups.
-    if account.cluster.spec.etcd.main.backup:
-        wanted[accounts["StorageV2"].id] = ("blob", "privatelink.blob.core.windows.net")
+    wanted[accounts["StorageV2"].id] = ("blob", "privatelink.blob.core.windows.net")
     if account.cluster.spec.storage.file:
         wanted[accounts["FileStorage"].id] = ("file", "privatelink.file.core.windows.net")
     zones = {record.id: record.inputs["privateZoneName"] for record in account.records("privatedns:PrivateZone")}

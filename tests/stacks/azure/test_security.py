@@ -154,7 +154,7 @@ def test_rules_are_as_many_as_the_flows_that_a_group_sees(account):
     table = flows(account.cluster, account_source(account))
     seen = {flow for flow in table if UNFILTERED.isdisjoint({flow.source, flow.destination})}
     inside = {Role.API_SERVER, Role.ETCD_MAIN, Role.ETCD_EVENTS, Role.WORKER_IN_REGION, Role.SECRET_STORE}
-    inside.add(Role.FILE_STORE)
+    inside |= {Role.FILE_STORE, Role.BUCKETS}
     wanted = sum((flow.source in inside) + (flow.destination in {*inside, *BALANCERS}) for flow in seen)
     rules = [rule for group in account.of("network:NetworkSecurityGroup") for rule in group["securityRules"]]
     assert len([rule for rule in rules if rule["access"] == "Allow"]) == wanted

@@ -16,7 +16,7 @@ def test_the_account_has_no_public_address_no_keys_and_the_cluster_s_encryption(
     assert "keyVersion" not in used
 
 
-def test_backups_are_versioned_immutable_and_removed_when_they_are_old(wide):
+def test_backups_are_versioned_immutable_and_deleted_ones_go_when_they_are_old(wide):
     account = wide
     (service,) = account.of("storage:BlobServiceProperties")
     containers = {each["containerName"]: each for each in account.of("storage:BlobContainer")}
@@ -30,13 +30,14 @@ def test_backups_are_versioned_immutable_and_removed_when_they_are_old(wide):
     assert (policy["containerName"], policy["immutabilityPeriodSinceCreationInDays"]) == ("backups", days)
     actions = rules["backups"]["actions"]
     assert rules["backups"]["filters"]["prefixMatch"] == ["backups/"]
-    assert actions["baseBlob"]["delete"]["daysAfterModificationGreaterThan"] == days
+    assert "baseBlob" not in actions
+    assert service["deleteRetentionPolicy"] == {"enabled": True, "days": 7}
     assert actions["version"]["delete"]["daysAfterCreationGreaterThan"] == days
 
 
-def test_without_backups_there_is_no_container_and_no_way_to_one(koala):
-    assert koala.of("storage:BlobContainer") == []
-    assert len(koala.of("network:PrivateEndpoint")) == 1
+def test_without_backups_there_is_no_container_for_any(koala):
+    assert [each["containerName"] for each in koala.of("storage:BlobContainer")] == ["artefacts"]
+    assert koala.of("storage:BlobContainerImmutabilityPolicy") == []
 
 
 def test_who_talked_to_whom_is_logged(account):

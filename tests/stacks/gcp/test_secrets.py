@@ -11,7 +11,7 @@ from simcloud.values import plain
 from stacks.gcp import volumes
 from stacks.gcp.readers import of_workers
 
-READ, WRITE_OBJECTS = "roles/secretmanager.secretAccessor", "roles/storage.objectCreator"
+READ, USE_OBJECTS = "roles/secretmanager.secretAccessor", "roles/storage.objectUser"
 
 
 def rights(run):
@@ -124,13 +124,15 @@ def test_values_are_secret_in_the_state(gibbon):
     assert all("ciphertext" in each["inputs"]["secretData"] for each in versions)
 
 
-def test_hosts_with_backups_add_objects_of_their_cluster_and_neither_read_nor_delete(langur):
+def test_hosts_with_backups_use_the_folder_of_their_repository_and_list_nothing_else(langur):
     members = [each for each in langur.all("BucketIAMMember") if each.get("condition")]
     assert {langur.reader(each["member"]) for each in members} == {host.name for host in langur.plan.etcd["main"]}
     (backups,) = (each["name"] for each in langur.all("Bucket") if "-backups-" in each["name"])
-    folder = f"projects/_/buckets/{backups}/objects/{langur.cluster.name}/"
+    folder = f"{langur.cluster.name}/main/"
+    whole = f"projects/_/buckets/{backups}/objects/{folder}"
+    listing = f'api.getAttribute("storage.googleapis.com/objectListPrefix", "").startsWith("{folder}")'
     assert {(each["bucket"], each["role"], each["condition"]["expression"]) for each in members} == {
-        (backups, WRITE_OBJECTS, f'resource.name.startsWith("{folder}")')
+        (backups, USE_OBJECTS, f'resource.name.startsWith("{whole}") || {listing}')
     }
 
 
@@ -142,8 +144,8 @@ def test_without_backups_nobody_writes_any(gibbon):
 def test_backups_are_kept_for_their_time_and_other_buckets_have_versions(langur):
     buckets = {each["name"].split("-")[-2]: each for each in langur.all("Bucket")}
     assert set(buckets) == {"backups", "logs", "artefacts"}
-    assert buckets["backups"]["retentionPolicy"]["retentionPeriod"] == str(14 * 86400)
-    assert "versioning" not in buckets["backups"]
+    assert buckets["backups"]["softDeletePolicy"] == {"retentionDurationSeconds": 14 * 86400}
+    assert not {"versioning", "retentionPolicy"} & set(buckets["backups"])
     assert {name for name, each in buckets.items() if each.get("versioning", {}).get("enabled")} == {
         "logs",
         "artefacts",

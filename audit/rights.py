@@ -1,0 +1,146 @@
+"""Section 5.1 of the benchmark: who may do what, by the API's own roles and bindings. A finding a subject to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from audit.evidence import Evidence
+from audit.model import Finding
+
+Object = Mapping[str, Any]
+MADE_BY_US = ("system:", "kubeadm:", "menagerie:")
+"""Names of roles and bindings that Kubernetes, kubeadm and `control_plane/` make."""
+_BOOTSTRAPPING = "kubernetes.io/bootstrapping"
+ADMIN = "cluster-admin"
+
+Decision = Callable[[Evidence], Iterator[Finding]]
+
+
+def listed(evidence: Evidence, *names: str) -> tuple[list[tuple[Object, ...]], str]:
+    """The lists, and why one is missing; "" where all are there."""
+    found = [evidence.objects.get(name, f"{name} were not asked for") for name in names]
+    missing = [each for each in found if isinstance(each, str)]
+    return [each for each in found if not isinstance(each, str)], missing[0] if missing else ""
+
+
+def who_may(verbs: tuple[str, ...], *resources: str) -> Decision:
+    """Whoever may do one of `verbs` with one of `resources`, beside Kubernetes' own and ours. Groups of the API are not
+    told apart: names of what is asked for are unique."""
+
+    def decide(evidence: Evidence) -> Iterator[Finding]:
+        (found, missing) = listed(evidence, "cluster roles", "roles", "cluster role bindings", "role bindings")
+        if missing:
+            yield Finding("API", None, missing)
+            return
+        cluster_roles, roles, cluster_bindings, bindings = found
+        rules = {_key(role): role.get("rules") or () for role in (*cluster_roles, *roles)}
+        for binding in (*cluster_bindings, *bindings):
+            granted = rules.get(_granted(binding), ())
+            if not _ours(binding) and _gives(granted, verbs, resources):
+                yield from _subjects(binding)
+
+    return decide
+
+
+def cluster_admins(evidence: Evidence) -> Iterator[Finding]:
+    for binding in _bindings(evidence):
+        if isinstance(binding, Finding):
+            yield binding
+        elif binding["roleRef"]["name"] == ADMIN and not _ours(binding):
+            yield from _subjects(binding)
+
+
+def masters(evidence: Evidence) -> Iterator[Finding]:
+    for binding in _bindings(evidence):
+        if isinstance(binding, Finding):
+            yield binding
+        elif not _ours(binding):
+            yield from (each for each in _subjects(binding) if each.subject == "Group system:masters")
+
+
+def wildcards(evidence: Evidence) -> Iterator[Finding]:
+    (found, missing) = listed(evidence, "cluster roles", "roles")
+    if missing:
+        yield Finding("API", None, missing)
+        return
+    for role in (*found[0], *found[1]):
+        starred = any(
+            "*" in (rule.get(what) or ()) for rule in role.get("rules") or () for what in ("verbs", "resources")
+        )
+        if starred and not _ours(role):
+            yield Finding(_named(role), False, "has * among its verbs or resources")
+
+
+def default_accounts(evidence: Evidence) -> Iterator[Finding]:
+    for binding in _bindings(evidence):
+        if isinstance(binding, Finding):
+            yield binding
+            return
+        yield from (
+            each
+            for each in _subjects(binding)
+            if each.subject.startswith("ServiceAccount ") and each.subject.endswith("/default")
+        )
+    (found, missing) = listed(evidence, "pods")
+    if missing:
+        yield Finding("API", None, missing)
+        return
+    used = {
+        pod["metadata"]["namespace"]
+        for pod in found[0]
+        if pod["spec"].get("serviceAccountName", "default") == "default" and mounts_token(pod)
+    }
+    yield from (
+        Finding(f"namespace {name}", False, "pods mount the token of its default account") for name in sorted(used)
+    )
+
+
+def mounts_token(pod: Object) -> bool:
+    """Whether the API server has given the pod a token: then it is among its volumes."""
+    return any(
+        "serviceAccountToken" in source
+        for volume in pod["spec"].get("volumes") or ()
+        for source in (volume.get("projected") or {}).get("sources") or ()
+    )
+
+
+def _bindings(evidence: Evidence) -> Iterator[Any]:
+    (found, missing) = listed(evidence, "cluster role bindings", "role bindings")
+    yield from [Finding("API", None, missing)] if missing else [each for group in found for each in group]
+
+
+def _subjects(binding: Object) -> Iterator[Finding]:
+    for subject in binding.get("subjects") or ():
+        space = f"{subject['namespace']}/" if subject.get("namespace") else ""
+        yield Finding(f"{subject['kind']} {space}{subject['name']}", False, f"by {_named(binding)}")
+
+
+def _gives(rules: Iterable[Object], verbs: tuple[str, ...], resources: tuple[str, ...]) -> bool:
+    # "Using RBAC Authorization": */scale is the subresource of everything.
+    wanted = {"*", *resources, *(f"*/{each.partition('/')[2]}" for each in resources if "/" in each)}
+    return any(
+        wanted & set(rule.get("resources") or ()) and {*verbs, "*"} & set(rule.get("verbs") or ()) for rule in rules
+    )
+
+
+def _ours(thing: Object) -> bool:
+    metadata = thing["metadata"]
+    return metadata["name"].startswith(MADE_BY_US) or _BOOTSTRAPPING in (metadata.get("labels") or {})
+
+
+def _granted(binding: Object) -> tuple[str, str]:
+    """What `_key` has of the role that is bound."""
+    reference = binding["roleRef"]
+    space = binding["metadata"].get("namespace", "") if reference["kind"] == "Role" else ""
+    return space, reference["name"]
+
+
+def _key(role: Object) -> tuple[str, str]:
+    return role["metadata"].get("namespace", ""), role["metadata"]["name"]
+
+
+def _named(thing: Object) -> str:
+    space = thing["metadata"].get("namespace")
+    kind = ("role" if "roleRef" not in thing else "binding") + (f" {space}/" if space else " ")
+    return f"{kind}{thing['metadata']['name']}"

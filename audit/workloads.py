@@ -1,0 +1,206 @@
+"""Sections 5.2 to 5.6 of the benchmark, and what else the API tells: pods and namespaces to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from audit.evidence import Evidence, Kind
+from audit.model import Finding
+from audit.rights import Decision, Object, listed, mounts_token
+
+OURS = ("kube-system", "csi")
+"""Namespaces whose pods are Kubernetes' and ours: the network, drivers of volumes and GPUs need their hosts."""
+_EMPTY = ("kube-public", "kube-node-lease", "menagerie-reports")
+_LEVELS = "pod-security.kubernetes.io/enforce"
+
+
+def pods_that(what: Callable[[Object], str]) -> Decision:
+    """Pods of others of which `what` has something to say."""
+
+    def decide(evidence: Evidence) -> Iterator[Finding]:
+        found, missing = listed(evidence, "pods")
+        if missing:
+            yield Finding("API", None, missing)
+            return
+        for pod in found[0]:
+            metadata = pod["metadata"]
+            if metadata["namespace"] not in OURS and (said := what(pod)):
+                yield Finding(f"pod {metadata['namespace']}/{metadata['name']}", False, said)
+
+    return decide
+
+
+def containers(pod: Object) -> list[Mapping[str, Any]]:
+    spec = pod["spec"]
+    return [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+
+
+def of_containers(says: Callable[[Mapping[str, Any], Mapping[str, Any]], bool]) -> Callable[[Object], str]:
+    """Names of the containers for which `says` holds, of their own security context and their pod's."""
+
+    def what(pod: Object) -> str:
+        whole = pod["spec"].get("securityContext") or {}
+        names = [each["name"] for each in containers(pod) if says(each.get("securityContext") or {}, whole)]
+        return f"containers {', '.join(names)}" if names else ""
+
+    return what
+
+
+def of_spec(key: str) -> Callable[[Object], str]:
+    return lambda pod: f"{key} is true" if pod["spec"].get(key) else ""
+
+
+def host_paths(pod: Object) -> str:
+    return ", ".join(each["hostPath"]["path"] for each in pod["spec"].get("volumes") or () if "hostPath" in each)
+
+
+def host_ports(pod: Object) -> str:
+    ports = [port["hostPort"] for each in containers(pod) for port in each.get("ports") or () if port.get("hostPort")]
+    return ", ".join(map(str, ports))
+
+
+def secrets_as_variables(pod: Object) -> str:
+    names = [
+        each["name"]
+        for each in containers(pod)
+        if any("secretRef" in source for source in each.get("envFrom") or ())
+        or any("secretKeyRef" in (variable.get("valueFrom") or {}) for variable in each.get("env") or ())
+    ]
+    return f"containers {', '.join(names)}" if names else ""
+
+
+def without_context(pod: Object) -> str:
+    said = pod["spec"].get("securityContext") or any(each.get("securityContext") for each in containers(pod))
+    return "" if said else "says nothing"
+
+
+def in_default(pod: Object) -> str:
+    return "runs there" if pod["metadata"]["namespace"] == "default" else ""
+
+
+def token(pod: Object) -> str:
+    return f"of {pod['spec'].get('serviceAccountName', 'default')}" if mounts_token(pod) else ""
+
+
+def _dropped(context: Mapping[str, Any], whole: Mapping[str, Any]) -> set[str]:
+    return {str(each).upper() for each in (context.get("capabilities") or {}).get("drop") or ()}
+
+
+def keeps_raw(context: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
+    return not _dropped(context, whole) & {"ALL", "NET_RAW"}
+
+
+def keeps_capabilities(context: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
+    return "ALL" not in _dropped(context, whole) or bool((context.get("capabilities") or {}).get("add"))
+
+
+def may_be_root(context: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
+    asked = context.get("runAsUser", whole.get("runAsUser"))
+    return asked == 0 or (not asked and not context.get("runAsNonRoot", whole.get("runAsNonRoot")))
+
+
+def unconfined(context: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
+    profile = context.get("seccompProfile") or whole.get("seccompProfile") or {}
+    return profile.get("type") == "Unconfined"
+
+
+def windows(context: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
+    return bool((context.get("windowsOptions") or whole.get("windowsOptions") or {}).get("hostProcess"))
+
+
+def pod_security(evidence: Evidence) -> Iterator[Finding]:
+    """Labels that open a namespace further than the API servers' defaults."""
+    for name, labels in _namespaces(evidence):
+        if labels is None:
+            yield Finding("API", None, name)
+        elif labels.get(_LEVELS) == "privileged" and name not in OURS:
+            yield Finding(f"namespace {name}", False, "admits privileged pods")
+
+
+def namespaces(evidence: Evidence) -> Iterator[Finding]:
+    for name, labels in _namespaces(evidence):
+        if labels is None:
+            yield Finding("API", None, name)
+        elif name not in (*OURS, *_EMPTY, "default"):
+            yield Finding(f"namespace {name}", False, "somebody's")
+
+
+def namespaces_without_policies(evidence: Evidence) -> Iterator[Finding]:
+    found, missing = listed(evidence, "network policies")
+    if missing:
+        yield Finding("API", None, missing)
+        return
+    covered = {policy["metadata"]["namespace"] for policy in found[0]}
+    for name, labels in _namespaces(evidence):
+        if labels is None:
+            yield Finding("API", None, name)
+        elif name not in (*OURS, *_EMPTY):
+            yield Finding(f"namespace {name}", name in covered, "has policies" if name in covered else "has none")
+
+
+def network_policies_enforced(evidence: Evidence) -> Iterator[Finding]:
+    """By kube-network-policies, which runs beside any network."""
+    found, missing = listed(evidence, "pods")
+    if missing:
+        yield Finding("API", None, missing)
+        return
+    images = {each["image"] for pod in found[0] for each in containers(pod) if "network-policies" in each["image"]}
+    yield Finding("network", bool(images), ", ".join(sorted(images)) or "flannel, and nothing that filters")
+
+
+def _namespaces(evidence: Evidence) -> Iterator[tuple[str, Mapping[str, str] | None]]:
+    """Names and labels; why there are none, and None."""
+    found, missing = listed(evidence, "namespaces")
+    if missing:
+        yield missing, None
+        return
+    for each in found[0]:
+        yield each["metadata"]["name"], each["metadata"].get("labels") or {}
+
+
+def image_provenance(evidence: Evidence) -> Iterator[Finding]:
+    for report, process in evidence.processes("kube-apiserver"):
+        plugins = process.flags.get("enable-admission-plugins", "")
+        yield Finding(
+            report.host, "ImagePolicyWebhook" in plugins.split(","), f"admission plug-ins: {plugins or 'none'}"
+        )
+
+
+def external_secrets(evidence: Evidence) -> Iterator[Finding]:
+    for report in evidence.of(Kind.API):
+        yield Finding(
+            report.host, False, f"Secrets are in etcd, encrypted by {', '.join(report.providers) or 'nothing'}"
+        )
+
+
+def no_lasting_tokens(evidence: Evidence) -> Iterator[Finding]:
+    yield from _each(evidence, "tokens of service accounts", "a token that does not end")
+
+
+def bootstrap_tokens(evidence: Evidence) -> Iterator[Finding]:
+    yield from _each(evidence, "bootstrap tokens", "made {made}")
+
+
+def _each(evidence: Evidence, name: str, says: str) -> Iterator[Finding]:
+    found, missing = listed(evidence, name)
+    if missing:
+        yield Finding("API", None, missing)
+        return
+    for thing in found[0]:
+        metadata = thing["metadata"]
+        said = says.format(made=metadata.get("creationTimestamp", "?"))
+        yield Finding(f"Secret {metadata['namespace']}/{metadata['name']}", False, said)
+
+
+def proxy_metrics(evidence: Evidence) -> Iterator[Finding]:
+    found, missing = listed(evidence, "kube-proxy")
+    if missing or not found[0]:
+        yield Finding("kube-proxy", None, missing or "has no ConfigMap")
+        return
+    config = yaml.safe_load(found[0][0]["data"]["config.conf"])
+    address = str(config.get("metricsBindAddress", ""))
+    # kube-proxy's own default is the loopback.
+    yield Finding("kube-proxy", address == "" or address.startswith(("127.", "[::1]")), f"metricsBindAddress {address}")

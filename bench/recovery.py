@@ -1,0 +1,145 @@
+"""``python -m bench.recovery``: seconds from a loss until the lab serves again, by the verb that mends it.
+
+Uses the lab that is up, or one of its own that it takes away afterwards. What is lost comes back.
+"""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+import urllib3
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from bench import alone
+from bench.faults import Victims
+from bench.figures import Figure
+from bench.group import CommandError
+from bench.injections import do
+from bench.toolkit import MENAGERIE
+from cluster.load import find_cluster, load_cluster
+from cluster.spec import Cluster
+from etcd.members import data_dir
+from etcd.templates import unit_name
+from lab import hosts
+from lab.errors import LabError
+from operations.access import API_TIMEOUT_S, ROOT, Access
+from operations.stack import access_to, has_stack
+from operations.waiting import TimedOutError, wait_until
+
+CLUSTER = "lab"
+ROUNDS = 3
+AIM_S = 60.0
+_SERVES_S = 120.0
+
+
+def measure(say: Callable[[str], None], rounds: int = ROUNDS) -> list[Figure]:
+    """The three losses, in turns. LabError, CommandError or TimedOutError where one is not mended."""
+    cluster = load_cluster(find_cluster(CLUSTER, ROOT))
+    with _lab(cluster, say):
+        access = access_to(cluster)
+        seen: dict[str, list[float]] = {}
+        for number in range(1, rounds + 1):
+            for name, lose in LOSSES.items():
+                seen.setdefault(name, []).append(lose(cluster, access))
+                say(f"round {number}: {name}: {seen[name][-1]:.1f} s")
+    return [Figure(name, "s", tuple(values), AIM_S, _NOTE) for name, values in seen.items()]
+
+
+def api_server(cluster: Cluster, access: Access) -> float:
+    """An API server's machine loses its power for good; `up` makes it anew and ends when all is well."""
+    hosts.kill(access.outputs.api_servers[0].name)
+    return _seconds(access, "up", cluster.name, "--json")
+
+
+def member(cluster: Cluster, access: Access) -> float:
+    """A follower of main loses its disk while it runs."""
+    host = Victims(cluster, access, random.Random(0)).follower("main")
+    _lose([host], cluster)
+    return _seconds(access, "etcd", "replace", cluster.name, "main", host, "--yes")
+
+
+def every_member(cluster: Cluster, access: Access) -> float:
+    """All members of main lose their disks; the newest backup, made just before, is restored."""
+    _run("etcd", "backup", cluster.name, "main")
+    _lose([each.name for each in access.outputs.etcds["main"].members], cluster)
+    taken = _seconds(access, "etcd", "restore", cluster.name, "main", "--yes")
+    _run("etcd", "forget", cluster.name, "main", "--older-than", "0s")
+    return taken
+
+
+LOSSES: dict[str, Callable[[Cluster, Access], float]] = {
+    "API server lost, to all well": api_server,
+    "member of main lost, to its vote": member,
+    "all members of main lost, to a write": every_member,
+}
+_NOTE = (
+    "from the start of `up`, `etcd replace` and `etcd restore` of a few MB, until it is done and the API takes a write"
+)
+
+
+def _lose(members: list[str], cluster: Cluster) -> None:
+    folder, unit = data_dir(cluster, "main"), unit_name("main")
+    for host in members:
+        do(host, "sh", "-ec", f"systemctl kill --signal=SIGKILL {unit}; systemctl stop {unit}; rm -rf {folder}/member")
+    for host in members:
+        do(host, "systemctl", "start", "--no-block", unit)
+
+
+def _seconds(access: Access, *verb: str) -> float:
+    """From the start of a verb until it is done and the API takes a write."""
+    began = time.monotonic()
+    _run(*verb)
+    wait_until(lambda: _not_written(access), _SERVES_S, lambda _: None, every_s=0.2)
+    return time.monotonic() - began
+
+
+def _run(*verb: str) -> None:
+    done = subprocess.run([MENAGERIE, *verb], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CommandError(f"menagerie {' '.join(verb)} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
+
+
+def _not_written(access: Access) -> str:
+    try:
+        body = {"metadata": {"generateName": "bench-recovery-"}}
+        core = client.CoreV1Api(access.api(once=True))
+        made = core.create_namespaced_config_map("default", body, _request_timeout=API_TIMEOUT_S)
+        core.delete_namespaced_config_map(made.metadata.name, "default", _request_timeout=API_TIMEOUT_S)
+    except (ApiException, urllib3.exceptions.HTTPError) as error:
+        return f"the API takes no write: {error}"
+    return ""
+
+
+@contextmanager
+def _lab(cluster: Cluster, say: Callable[[str], None]) -> Iterator[None]:
+    was_up = has_stack(cluster)
+    say("the lab comes up" if not was_up else "on the lab that is up")
+    _run("up", cluster.name, "--json")
+    try:
+        yield
+    finally:
+        if not was_up:
+            _run("destroy", cluster.name, "--yes")
+
+
+def main(
+    rounds: Annotated[int, typer.Option(min=1, help="How often each loss is brought about.")] = ROUNDS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Measure how long the lab takes to be whole after it has lost a machine or its data."""
+    alone.run(lambda say: measure(say, rounds), as_json=as_json)
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(main)
+    except (LabError, CommandError, TimedOutError) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,114 @@
+"""`audit`: the controls of the CIS benchmark and our own, with what was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from audit.model import Result, Status
+from cli import exits
+from cli.options import ClusterArg, JsonOpt, examples, words
+from cli.output import Details, console, print_json
+from cli.specs import checked
+
+EXAMPLES = examples(
+    ("audit lab", "every control, with what was seen"),
+    ("audit lab --failed", "what somebody must mend"),
+    ("audit lab --section 1.2,M", "the API server, and our own checks"),
+    ("audit lab --json > audit.json", "for auditors and programs"),
+)
+_COLOURS = {
+    Status.PASS: "green",
+    Status.FAIL: "red",
+    Status.EXCEPTION: "yellow",
+    Status.MANUAL: "cyan",
+    Status.NOT_SEEN: "magenta",
+}
+
+
+def audit(
+    cluster: ClusterArg,
+    section: Annotated[
+        list[str] | None,
+        typer.Option("--section", metavar="ID", help="Only controls whose ID begins so: 1.2, 4, M; with commas."),
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only what failed.")] = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Audit the running cluster: the CIS Kubernetes Benchmark by ID, and our own checks by trying. Reads only.
+
+    A control that the cluster does not meet on purpose is an exception with its
+    reason; what can't be reached is "not seen", and never passes. docs/audit.md
+    has every control. Exit 1 when one failed, 4 when a host was unreachable.
+    """
+    from audit import decide
+    from cli.look import built
+    from operations.audit import look
+
+    one, chosen = checked(cluster), _known(words(section))
+    details = Details()
+    with details.lines():
+        evidence = look(built(one), details.tell)
+    found = [result for result in decide.results(evidence) if _begins(result.control.id, chosen or ("",))]
+    wrong = decide.failed(found)
+    if as_json:
+        shown = wrong if failed else found
+        print_json(decide.document(one.name, tuple(found), evidence) | {"results": [each.to_json() for each in shown]})
+    else:
+        _print(wrong if failed else found)
+        _print_counts(decide.counts(found))
+    unreachable = any(not unseen.expected for unseen in evidence.unseen)
+    raise typer.Exit(exits.FAILED if wrong else exits.UNREACHABLE if unreachable else exits.DONE)
+
+
+def _known(prefixes: tuple[str, ...]) -> tuple[str, ...]:
+    """The same, once each is the beginning of some control's ID."""
+    from audit.controls import controls
+
+    for prefix in prefixes:
+        if not any(_begins(control.id, (prefix,)) for control in controls()):
+            raise typer.BadParameter(f"no control begins with {prefix}; docs/audit.md lists them")
+    return prefixes
+
+
+def _begins(id_: str, prefixes: tuple[str, ...]) -> bool:
+    """Whole numbers only: 1.1 begins 1.1.9 and not 1.10."""
+    return any(not prefix or f"{id_}.".startswith(f"{prefix}.") for prefix in prefixes)
+
+
+def _print(results: Sequence[Result]) -> None:
+    from audit.controls import SECTIONS, section
+
+    told = ""
+    for result in results:
+        control = result.control
+        if (name := section(control)) != told:
+            console.print(Text(f"{name}  {SECTIONS[name]}", style="bold"))
+            told = name
+        mark = Text.assemble(
+            (f"{result.status.value:<9}", _COLOURS[result.status]), f"  {control.id:<7}{control.title}"
+        )
+        console.print(mark)
+        if result.status is not Status.PASS:
+            console.print(Text(f"{'':11}{result.seen}", style="dim"))
+        if result.status is Status.EXCEPTION:
+            console.print(Text(f"{'':11}why not: {control.exception}", style="dim"))
+        if result.status is Status.MANUAL:
+            console.print(Text(f"{'':11}look at it: {control.manual}", style="dim"))
+
+
+def _print_counts(counts: dict[str, dict[str, int]]) -> None:
+    from audit.controls import SECTIONS
+
+    width = max((len(SECTIONS[name]) for name in counts), default=0)
+    columns = [status.value for status in Status]
+    console.print(Text(f"{'':7}{'':{width}}" + "".join(f"{name:>11}" for name in columns), style="bold"))
+    for name, row in counts.items():
+        console.print(
+            f"{name:<7}{SECTIONS[name]:<{width}}" + "".join(f"{row.get(each, 0) or '':>11}" for each in columns)
+        )
+    whole = [sum(row.get(each, 0) for row in counts.values()) for each in columns]
+    console.print(f"{'':7}{'all':<{width}}" + "".join(f"{number or '':>11}" for number in whole))

@@ -1,0 +1,210 @@
+"""`repair`: what it takes, and its rounds. What it prints is in `cli.repair_view`."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import (
+    ClusterArg,
+    DrainTimeoutOpt,
+    JsonOpt,
+    drain_rules,
+    examples,
+    words,
+)
+from cli.output import note
+from cli.specs import ROOT, checked
+
+if TYPE_CHECKING:
+    from cli.repair_view import View
+    from cluster.spec import Cluster
+    from operations.access import Access
+    from operations.breaker import Limits
+    from operations.drain import Rules
+    from operations.repair.look import Around, Plan
+
+EXAMPLES = examples(
+    ("repair jaguar --dry-run", "only look"),
+    ("repair jaguar", "mend it; asks"),
+    ("repair jaguar --limit r07", "one rack"),
+    ("repair jaguar --retry gpu-017", "its hardware was mended"),
+    ("repair jaguar --max-removal 60%", "past a brake, knowingly"),
+    ("repair jaguar --watch 60 --yes", "as a service"),
+)
+
+
+def repair(
+    cluster: ClusterArg,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit", metavar="HOSTS", help="Only these: names, pools, racks or sites, with commas; * and ?."
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look, and change nothing.")] = False,
+    retry: Annotated[
+        list[str] | None,
+        typer.Option("--retry", metavar="HOST", help="Forget this host's failed repairs and its ticket first."),
+    ] = None,
+    watch: Annotated[
+        int | None, typer.Option("--watch", metavar="SECONDS", min=1, help="Again and again, with so long between.")
+    ] = None,
+    max_unhealthy: Annotated[
+        str | None,
+        typer.Option("--max-unhealthy", metavar="N|P%", help="For this run, in place of what the spec says of pools."),
+    ] = None,
+    max_removal: Annotated[
+        str | None,
+        typer.Option("--max-removal", metavar="N|P%", help="For this run, in place of repair.max_removed."),
+    ] = None,
+    drain_timeout: DrainTimeoutOpt = "15m",
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask; for scripts, and needed with --watch. --json does not ask.")
+    ] = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Mend broken nodes: drained, rebooted or power-cycled, checked, given back.
+
+    Broken is what repair.conditions of the spec says, for as long as it says.
+    Workers in the region are replaced. A host that repairs don't help stays out
+    of service, with a ticket that says what to do. While much is unwell at once,
+    or the control plane is, nothing starts. Safe to interrupt: run it again.
+    Exit 0 when nothing is left to mend, 1 when something is. docs/repair.md.
+    """
+    if watch and not (yes or as_json or dry_run):
+        raise typer.BadParameter("--watch asks nobody: add --yes")
+    one = checked(cluster)
+    rules = drain_rules(drain_timeout)
+    brakes = (_share(max_unhealthy, "--max-unhealthy"), _share(max_removal, "--max-removal"))
+    work = _Work(
+        one, _folder(cluster), rules, brakes, words(limit), dry_run=dry_run, yes=yes or as_json, as_json=as_json
+    )
+    for host in words(retry):
+        work.retry(host)
+    if watch:
+        work.watch(watch)
+    raise typer.Exit(work.round())
+
+
+class _Work:
+    """One cluster's repairs, as often as they are asked for."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        folder: Path,
+        rules: Rules,
+        brakes: tuple[str | None, str | None],
+        limit: tuple[str, ...],
+        *,
+        dry_run: bool,
+        yes: bool,
+        as_json: bool,
+    ) -> None:
+        from operations.repair.look import limits_of
+
+        self._cluster, self._folder, self._rules, self._limit = cluster, folder, rules, limit
+        self._limits: Limits = limits_of(cluster).overridden(*brakes)
+        self._brakes = brakes
+        self._dry_run, self._yes, self._as_json = dry_run, yes, as_json
+        self._known_access: Access | None = None
+
+    def retry(self, host: str) -> None:
+        """Forget a host's repairs. UnknownHostError where it is no node."""
+        from cli import repair_view
+        from operations.repair.look import limited, see
+        from operations.repair.run import retry
+
+        around = self._around()
+        limited(see(around).fleet.members, [host])
+        if not self._dry_run:
+            repair_view.forgotten(host, retry(around, host), quiet=self._as_json)
+
+    def round(self) -> int:
+        """Look, and mend what may be mended; an exit code."""
+        from cli import repair_view
+        from operations.repair.look import plan
+        from operations.repair.means import with_bmc
+        from operations.repair.run import keep
+
+        view = repair_view.View(self._cluster, self._brakes, quiet=self._as_json)
+        found = plan(self._around(), self._limit, with_bmc(self._cluster))
+        view.show(found)
+        if not self._dry_run:
+            keep(self._around(), found)
+        if found.allowed and not self._dry_run:
+            if not self._yes:
+                view.confirm(found)
+            self._mend(found, view)
+        return view.conclude(found, dry_run=self._dry_run)
+
+    def watch(self, every_s: int) -> None:
+        """Rounds without end. What another run or the API stands in the way of is tried again."""
+        from cli import repair_view
+
+        while True:
+            with repair_view.told_and_passed_over():
+                self.round()
+            time.sleep(every_s)
+
+    def _mend(self, found: Plan, view: View) -> None:
+        from cli.look import run_up
+        from operations.reboot import session
+        from operations.repair.look import Step
+        from operations.repair.means import tools
+        from operations.repair.run import Repairs
+        from operations.ssh import ssh_to
+
+        access = self._access()
+        replaced = [case for case in found.allowed if case.step is Step.REPLACE]
+        at_sites = [case for case in found.allowed if case not in replaced]
+        # Whoever replaces a machine may want the cluster and its workers for itself, as `up` does.
+        for cases, opened, alone in ((at_sites, session, self._alone), (replaced, ssh_to, nullcontext)):
+            if not cases or view.rolled.interrupted:
+                continue
+            with alone(), opened(self._cluster, access) as executor, view.details() as report:
+                made = tools(self._cluster, self._folder, access, executor, self._rules, lambda: run_up(self._cluster))
+                repairs = Repairs(self._around(), made, view.tell)
+                view.add(repairs.run(found, cases, report), repairs.results)
+
+    def _alone(self) -> AbstractContextManager[object]:
+        from operations.record import one_operation
+
+        about = " ".join(f"--limit {host}" for host in self._limit)
+        return one_operation(self._cluster, self._access(), "repair", about, repeatable=True, report=note)
+
+    def _access(self) -> Access:
+        from operations import stack
+
+        if self._known_access is None:
+            self._known_access = stack.access_to(self._cluster)
+        return self._known_access
+
+    def _around(self) -> Around:
+        from operations.repair.look import Around
+        from operations.repair.means import control_plane
+
+        access = self._access()
+        return Around(self._cluster, access.api, lambda: control_plane(self._cluster, access), self._limits)
+
+
+def _folder(name: str) -> Path:
+    from cluster.load import find_cluster
+
+    return find_cluster(name, ROOT).parent
+
+
+def _share(text: str | None, option: str) -> str | None:
+    from pydantic_core import PydanticCustomError
+
+    from cluster.quantities import parse_share
+
+    try:
+        return None if text is None else str(parse_share(text))
+    except PydanticCustomError as error:
+        raise typer.BadParameter(f"{option}: {error.message()}; write 3 or 60%") from None

@@ -1,0 +1,182 @@
+"""`upgrade`: what it takes, shows, asks, and prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from cli.asking import confirm
+from cli.options import (
+    ClusterArg,
+    DrainTimeoutOpt,
+    EvictUnmanagedOpt,
+    JsonOpt,
+    KeepEmptyDirOpt,
+    WaitForJobsOpt,
+    YesOpt,
+    drain_rules,
+    examples,
+    seconds,
+    words,
+)
+from cli.output import Steps, console, errors, note, print_json
+from cli.specs import checked
+
+if TYPE_CHECKING:
+    from cluster.spec import Cluster
+    from operations.rolling import Outcome
+    from operations.upgrade.plan import Plan
+    from operations.upgrade.run import Choices
+
+EXAMPLES = examples(
+    ("upgrade lab --dry-run", "only look"),
+    ("upgrade lab", "asks, then all of it"),
+    ("upgrade lab --control-plane-only", "workers another day"),
+    ("upgrade lab --pool workers", "the workers of a pool"),
+    ("upgrade lab --yes --json", "for a machine"),
+)
+_SHOWN = 10
+
+
+def upgrade(
+    cluster: ClusterArg,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Look, say all that would be done, and do nothing.")
+    ] = False,
+    pool: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pool", metavar="POOL", help="Of workers at sites only these pools; with commas, or given again."
+        ),
+    ] = None,
+    control_plane_only: Annotated[
+        bool, typer.Option("--control-plane-only", help="API servers and kube-proxy, and no kubelet.")
+    ] = False,
+    at_once: Annotated[
+        int,
+        typer.Option(
+            "--at-once", metavar="N", min=1, help="Workers of a batch, as far as pools' max_unavailable lets."
+        ),
+    ] = 64,
+    drain_timeout: DrainTimeoutOpt = "15m",
+    ready_timeout: Annotated[
+        str, typer.Option("--ready-timeout", metavar="TIME", help="For a node to be back with the new version.")
+    ] = "15m",
+    evict_unmanaged: EvictUnmanagedOpt = False,
+    keep_empty_dir: KeepEmptyDirOpt = False,
+    wait_for_jobs: WaitForJobsOpt = False,
+    yes: YesOpt = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Bring a running cluster to kubernetes.version of its spec, up or back.
+
+    Up: API servers one by one, kube-proxy, then workers: one first, then as many
+    as their pools can spare, each drained. Back: the other way round.
+    Stops at the first failure. Safe to interrupt: run it again and it goes on.
+    To go back, write the former version into the spec and run it again.
+    Exit 2 when something stands in the way: all of it is said at once.
+    docs/upgrade.md has more.
+    """
+    from operations.upgrade.run import Choices
+
+    one = checked(cluster)
+    rules = drain_rules(drain_timeout, evict_unmanaged, keep_empty_dir, wait_for_jobs)
+    pools = _pools(one, words(pool))
+    choices = Choices(pools, control_plane_only, rules, seconds(ready_timeout, "--ready-timeout"), at_once)
+    _upgrade(one, choices, dry_run=dry_run, yes=yes or as_json, as_json=as_json)
+
+
+def _pools(cluster: Cluster, named: tuple[str, ...]) -> tuple[str, ...] | None:
+    known = [name for name, pool in cluster.spec.pools.items() if pool.site]
+    if unknown := [name for name in named if name not in known]:
+        raise typer.BadParameter(
+            f"--pool: {', '.join(unknown)} is no pool at a site of {cluster.name}; there are: {', '.join(known) or 'none'}"
+        )
+    return named or None
+
+
+def _upgrade(cluster: Cluster, choices: Choices, *, dry_run: bool, yes: bool, as_json: bool) -> None:
+    from operations import lab, stack
+    from operations.backups import newest_age
+    from operations.readiness import refuse_unready
+    from operations.record import one_operation
+    from operations.upgrade.run import NotUpgradableError, Upgrade, looked
+
+    refuse_unready(cluster, stack.environment(cluster))
+    if cluster.is_lab:
+        lab.refuse_without_rights()
+    steps = Steps(("cluster", "what runs, and what stands in the way"), quiet=as_json)
+    with steps.step("cluster"):
+        access = stack.access_to(cluster, steps.detail)
+    with steps.step("what runs, and what stands in the way"):
+        plan, found = looked(cluster, access, choices, steps.detail, newest_age(cluster, access))
+    if not as_json:
+        _show(plan)
+    if found:
+        raise NotUpgradableError(cluster.name, plan.wanted, found)
+    if not plan.is_done and not dry_run:
+        if not yes:
+            _confirm(plan)
+        going = Steps(tuple(stage.value for stage in plan.stages), quiet=as_json)
+        with one_operation(cluster, access, "upgrade", repeatable=True, report=note) as operation:
+            Upgrade(cluster, access, plan, choices, operation, going, _teller(quiet=as_json)).run()
+    _conclude(plan, dry_run=dry_run, as_json=as_json)
+
+
+def _show(plan: Plan) -> None:
+    from operations.upgrade.plan import Stage
+
+    running = plan.running
+    servers = ", ".join(f"{name} {version or 'silent'}" for name, version in running.hosts.items())
+    errors.print(
+        f"API servers: {servers or ', '.join(sorted(running.answers))}; kube-proxy: {running.proxy}", markup=False
+    )
+    counted = {version: [*running.nodes.values()].count(version) for version in sorted(set(running.nodes.values()))}
+    errors.print(f"nodes: {', '.join(f'{count} with {version}' for version, count in counted.items())}", markup=False)
+    of_stage = {Stage.SERVERS: plan.servers, Stage.REGION: plan.region, Stage.WORKERS: plan.workers}
+    for number, stage in enumerate(plan.stages, 1):
+        hosts = of_stage.get(stage, ())
+        more = f" … {len(hosts)} in all" if len(hosts) > _SHOWN else ""
+        what = f": {', '.join(hosts[:_SHOWN])}{more}" if hosts else ""
+        errors.print(f"{number}. {stage.value} to {plan.wanted}{what}", markup=False)
+    for name, why in plan.unwell.items():
+        errors.print(Text(f"{name}: {why}; the upgrade has begun, and does not wait for it", style="yellow"))
+    for name in plan.by_the_cloud:
+        errors.print(
+            Text(f"{name}: its machine is the cloud's to replace; drain and delete it, and its group makes a new one"),
+            style="yellow",
+        )
+
+
+def _confirm(plan: Plan) -> None:
+    direction, again = "back to" if plan.is_back else "to", f"upgrade {plan.cluster}"
+    question = f"Take {plan.cluster} {direction} Kubernetes {plan.wanted}?"
+    confirm(question, again, see=("what would be done", f"{again} --dry-run"))
+
+
+def _teller(*, quiet: bool) -> Callable[[Outcome], None]:
+    from operations.rolling import State
+
+    def tell(outcome: Outcome) -> None:
+        good = outcome.state is State.DONE
+        line = f"{'✓' if good else '✗'} {outcome.host}  {outcome.seconds:.0f} s  {outcome.text}".rstrip()
+        errors.print(Text(line, style="green" if good else "red"))
+
+    return (lambda _: None) if quiet else tell
+
+
+def _conclude(plan: Plan, *, dry_run: bool, as_json: bool) -> None:
+    if as_json:
+        print_json({**plan.to_json(), "done": plan.is_done or not dry_run})
+        return
+    if plan.is_done:
+        told = f"all that is asked about runs Kubernetes {plan.wanted}"
+    elif dry_run:
+        told = f"nothing stands in the way of Kubernetes {plan.wanted}; nothing was touched"
+    else:
+        told = f"{'back at' if plan.is_back else 'now'} Kubernetes {plan.wanted}"
+    left = "; other workers still run another version" if plan.limited and not dry_run else ""
+    console.print(f"{plan.cluster}: {told}{left}", markup=False)

@@ -1,0 +1,124 @@
+"""Releases of Kubernetes: which this one of Menagerie builds, what belongs to each, and which parts run together.
+
+Sources: kubernetes.io, "Version Skew Policy"; kubeadm's constants of each minor; the CHANGELOGs of 1.35 and 1.36.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cluster import versions
+
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True)
+class Release:
+    """A minor version that hosts may run. tested: the patch whose programs are built and tried here."""
+
+    minor: str
+    tested: str
+
+
+SUPPORTED: Mapping[str, Release] = {
+    release.minor: release
+    for release in (Release("1.35", versions.KUBERNETES_BEFORE), Release("1.36", versions.KUBERNETES))
+}
+"""Oldest first. etcd, containerd, CoreDNS and the sandbox image are the same beside all of them (cluster/versions.py), and
+so is every flag: what 1.36 made a default, or may no longer be left out, is written out for 1.35 as well."""
+
+
+ADDED: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "1.36": (
+        ("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies"),
+        ("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings"),
+    ),
+}
+"""Minor -> (group, version, resource) that it serves by default and the one before does not; a test compares them. On the way
+back such objects stay in etcd, where nobody sees them or acts on them. All others the one before reads: a storage version
+changes only once the release before knows it ("Kubernetes Deprecation Policy", rule 4b)."""
+
+
+class Part(StrEnum):
+    """What is bound to the version of the API servers."""
+
+    API_SERVER = "kube-apiserver"
+    CONTROLLER_MANAGER = "kube-controller-manager"
+    SCHEDULER = "kube-scheduler"
+    KUBELET = "kubelet"
+    KUBE_PROXY = "kube-proxy"
+
+
+MOST_BEHIND: Mapping[Part, int] = {
+    Part.API_SERVER: 1,
+    Part.CONTROLLER_MANAGER: 1,
+    Part.SCHEDULER: 1,
+    Part.KUBELET: 3,
+    Part.KUBE_PROXY: 3,
+}
+"""Minors that a part may be older than the newest API server. But for API servers none may be newer than the oldest."""
+
+
+def numbers(version: str) -> tuple[int, int, int]:
+    """``v1.36.4`` or ``1.36.4`` -> (1, 36, 4). ValueError for what isn't a release."""
+    found = _VERSION.fullmatch(version)
+    if not found:
+        raise ValueError(f'"{version}" isn\'t major.minor.patch')
+    major, minor, patch = map(int, found.groups())
+    return major, minor, patch
+
+
+def is_version(version: str) -> bool:
+    """Whether it is written as specs write it: all three numbers, without the v."""
+    return bool(_VERSION.fullmatch(version)) and not version.startswith("v")
+
+
+def minor(version: str) -> str:
+    """``1.36.4`` -> ``1.36``."""
+    major, middle, _ = numbers(version)
+    return f"{major}.{middle}"
+
+
+def wrong_skew(part: Part, version: str, api_servers: Collection[str]) -> str:
+    """Why a part of this version may not run beside these API servers, "" where it may.
+
+    Patches don't count: the policy is about minors.
+    """
+    own, servers = numbers(version)[:2], sorted({numbers(each)[:2] for each in api_servers})
+    if not servers:
+        return ""
+    oldest, newest = servers[0], servers[-1]
+    if part is not Part.API_SERVER and own > oldest:
+        return f"{part} {version} is newer than kube-apiserver {_dotted(oldest)}"
+    other = oldest if own > newest or own[1] - oldest[1] > newest[1] - own[1] else newest
+    if own[0] != other[0]:
+        return f"{part} {version} and kube-apiserver {_dotted(other)} are of different major versions"
+    apart, most = abs(other[1] - own[1]), MOST_BEHIND[part]
+    return (
+        f"{part} {version} is {apart} minors from kube-apiserver {_dotted(other)}; at most {most}"
+        if apart > most
+        else ""
+    )
+
+
+def _dotted(found: tuple[int, ...]) -> str:
+    return ".".join(map(str, found))
+
+
+def wrong_step(now: str, wanted: str) -> str:
+    """Why a cluster may not go from one version to another in one go, "" where it may. The same version may."""
+    before, after = numbers(now), numbers(wanted)
+    if before[0] != after[0] or abs(before[1] - after[1]) > 1:
+        between = before[1] + (1 if after > before else -1)
+        return (
+            f"from {now} to {wanted} is more than one minor; each must be passed, and the next is {before[0]}.{between}"
+        )
+    return ""
+
+
+def is_back(now: str, wanted: str) -> bool:
+    """Whether `wanted` is the older one."""
+    return numbers(wanted) < numbers(now)

@@ -1,0 +1,87 @@
+"""What a TLS server says before it knows who is there: the certificate that it shows, and whose clients it knows.
+
+No library of Debian's Python tells the second. Up to TLS 1.2 a server says both unencrypted (RFC 5246, 7.4.2 and 7.4.4).
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from dataclasses import dataclass
+from typing import Iterator
+
+_ALERT, _HANDSHAKE = 21, 22
+_CERTIFICATE, _CERTIFICATE_REQUEST, _DONE = 11, 13, 14
+_HEAD = 5
+
+
+@dataclass(frozen=True)
+class Greeting:
+    """certificate: the server's, DER. authorities: names of those whose clients it knows, DER."""
+
+    certificate: bytes
+    authorities: tuple[bytes, ...]
+
+
+def greeting(host: str, port: int, timeout_s: float = 10) -> Greeting:
+    """Begin a handshake and leave it at what the server says first. OSError where it says something else."""
+    with socket.create_connection((host, port), timeout=timeout_s) as connection:
+        connection.sendall(_hello(host))
+        found = dict(_messages(connection))
+    try:
+        certificate = next(_vectors(_vector(found[_CERTIFICATE], 3)[0], 3))
+        rest = _vector(_vector(found[_CERTIFICATE_REQUEST], 1)[1], 2)[1]
+        return Greeting(certificate, tuple(_vectors(_vector(rest, 2)[0], 2)))
+    except (KeyError, StopIteration):
+        raise OSError(f"{host}:{port} shows no certificate, or asks for none") from None
+
+
+def _hello(host: str) -> bytes:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    outgoing = ssl.MemoryBIO()
+    try:
+        context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=host).do_handshake()
+    except ssl.SSLWantReadError:
+        pass
+    return outgoing.read()
+
+
+def _messages(connection: socket.socket) -> Iterator[tuple[int, bytes]]:
+    """Type and content of each until the server has said all that comes first; one may span several records."""
+    said = b""
+    while True:
+        kind, *_, high, low = _exactly(connection, _HEAD)
+        body = _exactly(connection, high << 8 | low)
+        if kind != _HANDSHAKE:
+            raise OSError(f"the server ended the handshake with {body.hex() if kind == _ALERT else kind}")
+        said += body
+        while len(said) >= 4 and len(said) >= 4 + int.from_bytes(said[1:4], "big"):
+            content, rest = _vector(said[1:], 3)
+            if said[0] == _DONE:
+                return
+            yield said[0], content
+            said = rest
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    found = b""
+    while len(found) < count:
+        more = connection.recv(count - len(found))
+        if not more:
+            raise OSError("the server closed the connection in its greeting")
+        found += more
+    return found
+
+
+def _vector(data: bytes, size: int) -> tuple[bytes, bytes]:
+    """What stands behind its own length of `size` bytes, and the rest."""
+    end = size + int.from_bytes(data[:size], "big")
+    return data[size:end], data[end:]
+
+
+def _vectors(data: bytes, size: int) -> Iterator[bytes]:
+    while data:
+        found, data = _vector(data, size)
+        yield found

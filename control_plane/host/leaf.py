@@ -1,0 +1,74 @@
+"""Certificates that this host made: who signed them, and how much of their life is left (RFC 5280)."""
+
+from __future__ import annotations
+
+import base64
+import calendar
+import re
+import time
+from dataclasses import dataclass
+
+from .der import Element, Malformed, elements, expect, walk
+
+_SEQUENCE, _VERSION, _UTC_TIME, _GENERALIZED_TIME = 0x30, 0xA0, 0x17, 0x18
+_PEM = re.compile(r"-----BEGIN CERTIFICATE-----\s([A-Za-z0-9+/=\s]+)-----END CERTIFICATE-----")
+RENEW_AFTER = 2 / 3
+"""Of a certificate's life."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """subject, issuer: names in DER. begins, ends: Unix time."""
+
+    subject: bytes
+    issuer: bytes
+    begins: float
+    ends: float
+
+    def is_due(self, signer: Certificate, now: float) -> bool:
+        """Whether it is to be made anew: two thirds of its life are over, or another authority signs now."""
+        return self.issuer != signer.subject or now >= self.begins + (self.ends - self.begins) * RENEW_AFTER
+
+
+def blocks(pem: str) -> list[bytes]:
+    """Every certificate of a PEM text in DER; Malformed where there is none."""
+    found = [base64.b64decode("".join(text.split())) for text in _PEM.findall(pem)]
+    if not found:
+        raise Malformed("no PEM block of a certificate")
+    return found
+
+
+def first(pem: str) -> Certificate:
+    """The first certificate of a PEM text; Malformed where there is none."""
+    return read(blocks(pem)[0])
+
+
+def read(der: bytes) -> Certificate:
+    """One certificate in DER; Malformed where it is none."""
+    (outer,) = elements(der, 1)
+    parts = list(walk(expect(elements(expect(outer, _SEQUENCE), 3)[0], _SEQUENCE)))
+    if parts and parts[0][0] == _VERSION:
+        del parts[0]
+    if len(parts) < 6:
+        raise Malformed("a certificate that lacks parts")
+    _serial, _algorithm, issuer, validity, subject = parts[:5]
+    begins, ends = (_unix(each) for each in elements(expect(validity, _SEQUENCE), 2))
+    return Certificate(expect(subject, _SEQUENCE), expect(issuer, _SEQUENCE), begins, ends)
+
+
+def names(der: bytes) -> bytes:
+    """What a whole name holds, as `Certificate` has it."""
+    return expect(elements(der, 1)[0], _SEQUENCE)
+
+
+def _unix(element: Element) -> float:
+    """RFC 5280, 4.1.2.5: two digits of the year until 2049, all four from 2050 on; in UTC, with seconds."""
+    tag, text = element[0], element[1].decode("ascii")
+    if tag == _UTC_TIME:
+        text = ("19" if int(text[:2]) >= 50 else "20") + text
+    elif tag != _GENERALIZED_TIME:
+        raise Malformed("a time of another type")
+    try:
+        return float(calendar.timegm(time.strptime(text, "%Y%m%d%H%M%SZ")))
+    except ValueError:
+        raise Malformed(f"no time: {text}") from None

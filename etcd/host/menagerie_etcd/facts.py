@@ -1,0 +1,166 @@
+"""How the members on this host are: their disks, their own metrics, their certificates, the clock."""
+
+from __future__ import annotations
+
+import calendar
+import json
+import os
+import re
+import shutil
+import ssl
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from .agent_settings import Settings
+from .surgery import Surgery, Units
+
+_SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
+_METRICS_S = 3
+_WORDS = 300
+_REMOVED = "the member has been permanently removed from the cluster"
+"""etcd says so in a warning, and then that its server is stopping in errors."""
+_CERTIFICATE = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+_UTC_TIME, _GENERALIZED_TIME, _CONTEXT_0 = 0x17, 0x18, 0xA0
+
+Samples = dict[str, list[tuple[dict[str, str], float]]]
+
+
+def state(settings: Settings, surgeries: dict[str, Surgery], units: Units) -> dict[str, Any]:
+    """All that GET /v1/state tells. Times are seconds since 1970, sizes bytes."""
+    return {
+        "clock": time.time(),
+        "members": {role: _member(surgery, units) for role, surgery in surgeries.items()},
+        "certificates": {str(path): not_after(path.read_text()) for path in _certificates(settings)},
+    }
+
+
+def _member(surgery: Surgery, units: Units) -> dict[str, Any]:
+    member = surgery.member
+    disk = shutil.disk_usage(str(member.data_dir))
+    metrics = _metrics(member.metrics_port)
+    return {
+        "name": member.name,
+        "unit": member.unit,
+        "active": units.is_active(member.unit),
+        "held": surgery.held(),
+        "data_dir": str(member.data_dir),
+        "data_bytes": _size(member.data_dir / "member"),
+        "disk_free": disk.free,
+        "disk_total": disk.total,
+        "kept_aside": {path.name: _size(path) for path in surgery.kept_aside()},
+        "last_words": "" if metrics else last_words(units.said(member.unit)),
+        **metrics,
+    }
+
+
+def last_words(lines: list[str]) -> str:
+    """The last error of an etcd's log, "" where there is none. Each line is an object, but for those of a panic."""
+    if any(_REMOVED in line for line in lines):
+        return _REMOVED
+    for line in reversed(lines):
+        if line.startswith("panic: "):
+            return line[:_WORDS]
+        try:
+            told = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(told, dict) and told.get("level") in ("error", "fatal", "panic"):
+            return ": ".join(str(told[key]) for key in ("msg", "error") if key in told)[:_WORDS]
+    return ""
+
+
+def _metrics(port: int) -> dict[str, Any]:
+    """What etcd says of itself; nothing where it doesn't run."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=_METRICS_S) as answer:
+            found = samples(answer.read().decode())
+    except OSError:
+        return {}
+    versions = found.get("etcd_server_version", [])
+    return {
+        "version": versions[0][0].get("server_version", "") if versions else "",
+        "fsync_p99_s": quantile(found, "etcd_disk_wal_fsync_duration_seconds", 0.99),
+        "commit_p99_s": quantile(found, "etcd_disk_backend_commit_duration_seconds", 0.99),
+        "leader_changes": _value(found, "etcd_server_leader_changes_seen_total"),
+        "has_leader": _value(found, "etcd_server_has_leader") == 1,
+        "quota": _value(found, "etcd_server_quota_backend_bytes"),
+    }
+
+
+def samples(text: str) -> Samples:
+    """Name of a metric -> its (labels, value) pairs, of Prometheus' text format."""
+    found: Samples = {}
+    for line in text.splitlines():
+        match = _SAMPLE.match(line)
+        if match:
+            name, labels, value = match.groups()
+            found.setdefault(name, []).append((dict(_LABEL.findall(labels or "")), float(value)))
+    return found
+
+
+def quantile(found: Samples, name: str, share: float) -> float | None:
+    """Of a histogram, as Prometheus' histogram_quantile estimates it; None where nothing was counted."""
+    buckets = sorted((float(labels["le"]), count) for labels, count in found.get(name + "_bucket", []))
+    if not buckets or not buckets[-1][1]:
+        return None
+    wanted, lower, below = share * buckets[-1][1], 0.0, 0.0
+    for upper, count in buckets:
+        if count >= wanted:
+            if upper == float("inf"):
+                return lower
+            return lower + (upper - lower) * (wanted - below) / (count - below)
+        lower, below = upper, count
+    return lower
+
+
+def not_after(pem: str) -> int:
+    """When the first certificate of a PEM file expires, in seconds since 1970."""
+    found = _CERTIFICATE.search(pem)
+    if not found:
+        raise ValueError("no certificate in the file")
+    # RFC 5280, 4.1: Certificate { TBSCertificate { [0] version?, serial, signature, issuer, validity { from, until }
+    (certificate,) = _items(ssl.PEM_cert_to_DER_cert(found[0]))
+    fields = _items(_items(certificate[1])[0][1])
+    after_version = fields[1:] if fields[0][0] == _CONTEXT_0 else fields
+    kind, text = _items(after_version[3][1])[1]
+    form = "%y%m%d%H%M%SZ" if kind == _UTC_TIME else "%Y%m%d%H%M%SZ"
+    if kind not in (_UTC_TIME, _GENERALIZED_TIME):
+        raise ValueError("the certificate's validity has no time")
+    return calendar.timegm(time.strptime(text.decode(), form))
+
+
+def _items(der: bytes) -> list[tuple[int, bytes]]:
+    """(tag, content) of elements that follow each other (X.690, 8.1)."""
+    found, at = [], 0
+    while at < len(der):
+        tag, length, at = der[at], der[at + 1], at + 2
+        if length & 0x80:
+            more = length & 0x7F
+            length, at = int.from_bytes(der[at : at + more], "big"), at + more
+        found.append((tag, der[at : at + length]))
+        at += length
+    return found
+
+
+def _certificates(settings: Settings) -> list[Path]:
+    folders = [member.pki for member in settings.members.values()]
+    return sorted({path for folder in folders for path in folder.glob("*.crt")} | {settings.ca})
+
+
+def _value(found: Samples, name: str) -> int:
+    return int(found[name][0][1]) if name in found else 0
+
+
+def _size(folder: Path) -> int:
+    """Bytes of all files in a folder; etcd may take some away meanwhile."""
+    total = 0
+    for where, _, names in os.walk(str(folder)):
+        for name in names:
+            try:
+                total += os.lstat(os.path.join(where, name)).st_size
+            except FileNotFoundError:
+                continue
+    return total

@@ -1,0 +1,73 @@
+"""The members of an etcd, asked by etcdctl with a member's own certificate; and whose turn it is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any, Mapping, Sequence
+
+from .programs import ProgramError, run
+from .settings import Settings
+
+_DIAL_S, _ANSWER_S = 3, 10
+
+
+@dataclass(frozen=True)
+class Health:
+    """What a member says of itself."""
+
+    name: str
+    leads: bool
+    learns: bool
+    ailments: Sequence[str]
+
+
+def etcdctl(settings: Settings, urls: Sequence[str], *words: str, patience: float = _ANSWER_S) -> str:
+    """What etcdctl says. ProgramError when it fails. patience: seconds that an answer may take."""
+    times = (f"--dial-timeout={_DIAL_S}s", f"--command-timeout={patience:g}s")
+    # A member's peer certificate is also a client's.
+    own = (f"--cacert={settings.pki}/ca.crt", f"--cert={settings.pki}/peer.crt", f"--key={settings.pki}/peer.key")
+    return run(["etcdctl", f"--endpoints={','.join(urls)}", *own, *times, *words])
+
+
+def etcdutl(*words: str) -> str:
+    """What etcdutl says. ProgramError when it fails."""
+    return run(["etcdutl", *words])
+
+
+def count(settings: Settings, url: str, *words: str) -> tuple[int, int]:
+    """Keys that a member has, and its revision. ProgramError when it does not answer."""
+    # With --count-only, etcdctl takes no other output than this: lines as `"Count" : 29`.
+    said = etcdctl(settings, [url], "get", "", "--from-key", "--count-only", "--write-out=fields", *words)
+    found = dict(line.split(" : ", 1) for line in said.splitlines() if " : " in line)
+    return int(found['"Count"']), int(found['"Revision"'])
+
+
+def health(settings: Settings) -> tuple[Health, ...]:
+    """Of the members that answer, in order."""
+    answering = ((name, _status(settings, url)) for name, url in settings.members.items())
+    return tuple(_health(name, status) for name, status in answering if status)
+
+
+def _status(settings: Settings, url: str) -> Mapping[str, Any]:
+    """What a member answers; {} when it does not. One by one: of several, etcdctl says which answered by their URLs alone."""
+    try:
+        found: list[dict[str, Any]] = json.loads(etcdctl(settings, [url], "endpoint", "status", "--write-out=json"))
+    except ProgramError:
+        return {}
+    status: Mapping[str, Any] = found[0]["Status"]
+    return status
+
+
+def _health(name: str, status: Mapping[str, Any]) -> Health:
+    leads = status.get("leader", 0) == status["header"]["member_id"]
+    return Health(name, leads, bool(status.get("isLearner")), tuple(status.get("errors") or ()))
+
+
+def in_turn(found: Sequence[Health]) -> str:
+    """The member that makes backups: the first sound follower; without one whoever answers, "" if nobody does.
+
+    A snapshot is read from the disk and memory of the member that is asked, and the leader has the most to do.
+    """
+    ranked = sorted(found, key=lambda each: (each.learns, bool(each.ailments), each.leads))
+    return ranked[0].name if ranked and not ranked[0].learns else ""

@@ -1,0 +1,235 @@
+"""What can be done to a member on this host. Every action may be repeated with the same token after any cut.
+
+All of it happens inside the data folder, which is a file system of its own where the provider has made it one:
+
+    member/                              etcd's own
+    .menagerie/held                      the unit does not start while this file is there, not even at a boot
+    .menagerie/<token>/snapshot.db       fetched, and known to be the one that is meant
+    .menagerie/<token>/data/member/      prepared from it
+    .menagerie/<token>/joining           a member that joins anew has `member` from here on
+    .menagerie/before-<token>/           what `member` was before
+
+etcd warns of a folder that it doesn't know, as of lost+found, and leaves it alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import re
+import shutil
+import time
+from pathlib import Path
+from typing import Any, Callable, Protocol
+
+from . import snapshots
+from .agent_settings import Member
+from .snapshots import Programs
+from .system import Failure, own
+
+TOKEN = re.compile(r"[a-z0-9][a-z0-9-]{3,62}")
+JOIN_S = 60
+KEPT = "before-"
+
+
+class Units(Protocol):
+    """systemd, or what stands for it."""
+
+    def is_active(self, unit: str) -> bool: ...
+    def start(self, unit: str) -> None: ...
+    def stop(self, unit: str) -> None: ...
+    def run(self, unit: str, timeout_s: float) -> None: ...
+    def said(self, unit: str) -> list[str]: ...
+    def give(self, unit: str, words: str) -> None: ...
+
+
+class Repository(Protocol):
+    """Where snapshots are kept."""
+
+    def dump(self, snapshot_id: str, to: Path) -> None: ...
+
+
+class Surgery:
+    """The actions on one member. All raise Failure; those with a `body` also KeyError and ValueError on a wrong one."""
+
+    def __init__(
+        self, member: Member, programs: Programs, units: Units, repository: Callable[[str], Repository]
+    ) -> None:
+        self.member = member
+        self._programs, self._units, self._repository = programs, units, repository
+        self._live = member.data_dir / "member"
+        self.aside = member.data_dir / ".menagerie"
+
+    def fetch(self, body: dict[str, Any]) -> dict[str, Any]:
+        """{token, size, hash, revision; snapshot: an id in the repository, or inline: base64}."""
+        folder = self._folder(body)
+        path = folder / "snapshot.db"
+        if not path.exists():
+            snapshots.refuse_without_room(folder, int(body["size"]))
+            part = folder / "snapshot.part"
+            if "inline" in body:
+                part.write_bytes(_decoded(body["inline"]))
+            else:
+                self._repository(self.member.role).dump(str(body["snapshot"]), part)
+            own(part, self._programs.user)
+            try:
+                snapshots.refuse_damage(part)
+                snapshots.refuse_other(part, self._programs, body)
+            except Failure:
+                part.unlink()
+                raise
+            part.rename(path)
+        return {"snapshot": snapshots.refuse_other(path, self._programs, body)}
+
+    def prepare(self, body: dict[str, Any]) -> dict[str, Any]:
+        """{token, initial_cluster, initial_cluster_token, bump_revision}: a data folder beside the one in use."""
+        folder = self._folder(body)
+        data, snapshot = folder / "data", folder / "snapshot.db"
+        told = {
+            "name": self.member.name,
+            "initial-advertise-peer-urls": self.member.peer_url,
+            "initial-cluster": str(body["initial_cluster"]),
+            "initial-cluster-token": str(body["initial_cluster_token"]),
+        }
+        if not data.exists() and not self._kept(body).exists():
+            if not snapshot.exists():
+                raise Failure("nothing was fetched under the token {}; fetch first".format(body["token"]))
+            snapshots.restore(snapshot, data, self._programs, told, int(body["bump_revision"]))
+        return {"prepared": str(data)}
+
+    def stop(self, body: dict[str, Any]) -> dict[str, Any]:
+        """{token}: stop the member, and keep it stopped until `start`, over reboots of the host too."""
+        self._folder(body)
+        self._write(self.aside / "held", str(body["token"]))
+        self._units.stop(self.member.unit)
+        return {"active": False}
+
+    def start(self, body: dict[str, Any]) -> dict[str, Any]:
+        """{}: start the member; it may wait for its peers long after this has returned."""
+        held = self.aside / "held"
+        if held.exists():
+            held.unlink()
+        self._units.start(self.member.unit)
+        return {"active": self._units.is_active(self.member.unit)}
+
+    def swap(self, body: dict[str, Any]) -> dict[str, Any]:
+        """{token}: the prepared folder takes the place of the one in use, which is kept aside."""
+        prepared, kept = self._folder(body) / "data" / "member", self._kept(body)
+        self._refuse_running()
+        if prepared.exists():
+            if self._live.exists():
+                self._live.rename(kept)
+            prepared.rename(self._live)
+            _sync(self.member.data_dir, self.aside)
+        elif not (self._live.exists() and (self.aside / str(body["token"]) / "data").exists()):
+            raise Failure("nothing is prepared under the token {}; prepare first".format(body["token"]))
+        return {"kept": str(kept) if kept.exists() else ""}
+
+    def join(self, body: dict[str, Any]) -> dict[str, Any]:
+        """{token, initial_cluster}: start with nothing, as a member that the others have just been told of."""
+        folder, kept = self._folder(body), self._kept(body)
+        joining = folder / "joining"
+        if not joining.exists():
+            self.stop(body)
+            if self._live.exists():
+                self._live.rename(kept)
+            self._write(joining, "")
+            _sync(self.member.data_dir, self.aside, folder)
+        if not self._has_data():
+            words = "--initial-cluster-state=existing --initial-cluster={}".format(body["initial_cluster"])
+            self._units.give(self.member.unit, words)
+        self.start(body)
+        try:
+            self._wait_for_data()
+        except Failure:
+            self.stop(body)
+            raise
+        finally:
+            # Flags about the cluster are read by a member without data only.
+            self._units.give(self.member.unit, "")
+        return {"kept": str(kept) if kept.exists() else ""}
+
+    def forget(self, body: dict[str, Any]) -> dict[str, Any]:
+        """{token} or {older_than_s}: remove what is kept aside, and nothing that is in use."""
+        now, gone = time.time(), []
+        token = _token(body) if "token" in body else ""
+        for path in self.kept_aside():
+            age = now - path.stat().st_ctime  # a rename sets it
+            of_token = path.name in (token, KEPT + token)
+            if of_token if token else age > float(body["older_than_s"]):
+                shutil.rmtree(str(path))
+                gone.append(path.name)
+        return {"forgotten": gone}
+
+    def backup(self, body: dict[str, Any]) -> dict[str, Any]:
+        """{}: one more backup, now."""
+        self._units.run(self.member.backup_unit, snapshots.WORK_S)
+        return {"done": True}
+
+    def empty_snapshot(self, body: dict[str, Any]) -> dict[str, Any]:
+        """{}: a snapshot of an etcd without a key."""
+        return {"inline": base64.b64encode(snapshots.empty(self._programs)).decode()}
+
+    def kept_aside(self) -> list[Path]:
+        """Folders beside the data in use, by name."""
+        return sorted(path for path in self.aside.glob("*") if path.is_dir())
+
+    def held(self) -> str:
+        """The token of whoever stopped the member, "" where nobody did."""
+        path = self.aside / "held"
+        return path.read_text().strip() if path.exists() else ""
+
+    def _folder(self, body: dict[str, Any]) -> Path:
+        for path in (self.aside, self.aside / _token(body)):
+            if not path.is_dir():
+                path.mkdir(mode=0o700)
+                own(path, self._programs.user)
+        return path
+
+    def _kept(self, body: dict[str, Any]) -> Path:
+        return self.aside / (KEPT + _token(body))
+
+    def _refuse_running(self) -> None:
+        if self._units.is_active(self.member.unit):
+            raise Failure(f"{self.member.unit} is running; stop it first")
+
+    def _has_data(self) -> bool:
+        return any(self._live.glob("wal/*.wal"))
+
+    def _wait_for_data(self) -> None:
+        end = time.monotonic() + JOIN_S
+        while not self._has_data():
+            if time.monotonic() > end:
+                raise Failure(
+                    f"{self.member.name} has not joined within {JOIN_S} s: journalctl -u {self.member.unit} on its host says why"
+                )
+            time.sleep(0.1)
+
+    def _write(self, path: Path, text: str) -> None:
+        path.write_text(text)
+        own(path, self._programs.user)
+
+
+def _token(body: dict[str, Any]) -> str:
+    token = str(body["token"])
+    if not TOKEN.fullmatch(token) or token.startswith(KEPT):
+        raise ValueError(f"token {token!r} is not made of small letters, digits and hyphens")
+    return token
+
+
+def _decoded(text: Any) -> bytes:
+    try:
+        return base64.b64decode(str(text), validate=True)
+    except binascii.Error:
+        raise ValueError("inline is not base64") from None
+
+
+def _sync(*folders: Path) -> None:
+    """Have the kernel write renames to the disk."""
+    for folder in folders:
+        descriptor = os.open(str(folder), os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

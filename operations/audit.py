@@ -1,0 +1,286 @@
+"""`menagerie audit`: evidence of a running cluster, gathered side by side. Reads only; what is unreachable is not seen."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import urllib3
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from pydantic import ValidationError
+
+from audit.evidence import API_LISTS, Attempt, Evidence, Kind, Report, Unseen
+from audit.programs import collect_command
+from cluster.spec import Cluster
+from control_plane.host.report import CONFIGMAPS, EVERY_S, KEY, PREFIX
+from etcd.members import agent_port
+from flows.flow import Role, into
+from flows.table import flows
+from operations import trials
+from operations.access import API_TIMEOUT_S, Access
+from operations.agent_client import AgentClient, AgentError
+from operations.etcds.client import name_of
+from operations.nodes import addresses, in_the_region
+from operations.ssh import ssh_to
+from operations.stack import open_stack
+from remote.executor import Executor
+
+OfEtcdHost = Callable[[str], Report]
+"""Host of an etcd member, by the name in the stack's outputs -> its report. Raises OSError where it can't be had."""
+
+STALE_S = 3 * EVERY_S
+IN_REGION = "nobody logs in to workers in the region, and their identity may write no report"
+_AT_ONCE = 32
+_COLLECT_S = 120.0
+_SECRETS, _KUBELETS = 8, 8
+"""How many Secrets and how many nodes' kubelets are tried; one wrong setting is on all of them."""
+_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_PLACES: Mapping[Kind, tuple[Role, ...]] = {
+    Kind.API: (Role.API_SERVER,),
+    Kind.ETCD: (Role.ETCD_MAIN, Role.ETCD_EVENTS),
+}
+
+Seen = tuple[list[Report], list[Unseen]]
+
+
+class Unanswered(Exception):
+    """The API refused or did not answer."""
+
+
+def look(cluster: Cluster, say: Callable[[str], None]) -> Evidence:
+    """`gather`, of a cluster that this checkout has built. say: hears what is done."""
+    stack = open_stack(cluster, say)
+    outputs = stack.outputs()
+    access = Access.from_stack(cluster.name, outputs)
+    with ssh_to(cluster, access if cluster.is_lab else None) as executor:
+        marked = tuple(trials.marked_secret(outputs, stack.secret_outputs()))
+        return gather(cluster, access, executor, marked, by_agents(cluster, access), say)
+
+
+def by_agents(cluster: Cluster, access: Access) -> OfEtcdHost:
+    """What the agents on etcd hosts report."""
+    agents = {
+        member.name: AgentClient(access, role, name_of(member), agent_port(cluster))
+        for role, etcd in access.outputs.etcds.items()
+        for member in etcd.members
+    }
+    return lambda host: Report.model_validate(agents[host].report())
+
+
+def gather(
+    cluster: Cluster,
+    access: Access,
+    executor: Executor,
+    attempts: Iterable[Attempt] = (),
+    of_etcd_host: OfEtcdHost | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> Evidence:
+    """Everything that `audit.decide` asks for.
+
+    attempts: what was tried beside. of_etcd_host: None where nothing answers on etcd hosts. say: hears what is done.
+    """
+    api, now = access.api(once=True, connections=_AT_ONCE), time.time()
+    with ThreadPoolExecutor(8) as pool:
+        say("hosts, kubelets, the API")
+        hosts = [
+            pool.submit(_api_servers, cluster, api, now),
+            pool.submit(_etcd_hosts, access, of_etcd_host),
+            pool.submit(_at_sites, cluster, executor),
+            pool.submit(_in_region, cluster, api),
+        ]
+        kubelets, objects = pool.submit(_kubelets, api), pool.submit(_objects, api)
+        here = pool.submit(lambda: list(_from_here(access, api)))
+        reports = [report for each in hosts for report in each.result()[0]]
+        say("what workers reach")
+        there = list(_from_sites(cluster, access, api, executor, reports))
+        return Evidence(
+            tuple(reports),
+            tuple(unseen for each in hosts for unseen in each.result()[1]),
+            kubelets.result(),
+            objects.result(),
+            (*attempts, *here.result(), *there),
+            {kind: _ports(cluster, roles) for kind, roles in _PLACES.items()},
+            access.outputs.ca_pem,
+            now,
+        )
+
+
+def _get(api: client.ApiClient, path: str, accept: str = "application/json") -> Any:
+    """JSON of the API. Unanswered with why."""
+    try:
+        answer = api.call_api(
+            path,
+            "GET",
+            header_params={"Accept": accept},
+            auth_settings=["BearerToken"],
+            _preload_content=False,
+            _return_http_data_only=True,
+            _request_timeout=API_TIMEOUT_S,
+        )
+    except ApiException as error:
+        raise Unanswered(f"the API answers {error.status} to {path}") from None
+    except urllib3.exceptions.HTTPError as error:
+        raise Unanswered(f"the API does not answer: {type(error).__name__}") from None
+    return json.loads(answer.data)
+
+
+def _list(api: client.ApiClient, path: str, accept: str = "application/json") -> Iterator[dict[str, Any]]:
+    """All objects of a list, 500 at a time."""
+    path, following = f"{path}{'&' if '?' in path else '?'}limit=500", ""
+    while True:
+        page = _get(api, f"{path}{f'&continue={following}' if following else ''}", accept)
+        yield from page.get("items") or ()
+        following = page.get("metadata", {}).get("continue", "")
+        if not following:
+            return
+
+
+def _api_servers(cluster: Cluster, api: client.ApiClient, now: float) -> Seen:
+    """Those that have reported lately; hosts that were replaced are missed only where too few have."""
+    try:
+        items = [each for each in _list(api, CONFIGMAPS) if each["metadata"]["name"].startswith(PREFIX)]
+    except Unanswered as error:
+        return [], [Unseen(Kind.API, "API servers", str(error))]
+    found, unseen = [], []
+    for each in items:
+        try:
+            found.append(Report.model_validate_json(each["data"][KEY]))
+        except (KeyError, ValidationError):
+            unseen.append(Unseen(Kind.API, each["metadata"]["name"], "its report can't be read"))
+    fresh = [report for report in found if now - report.taken <= STALE_S]
+    lacking = max(cluster.spec.control_plane.api_servers - len(fresh) - len(unseen), 0)
+    stale = sorted((report for report in found if report not in fresh), key=lambda report: -report.taken)[:lacking]
+    unseen += [
+        Unseen(Kind.API, each.host, f"its last report is {(now - each.taken) / 60:.0f} minutes old") for each in stale
+    ]
+    silent = lacking - len(stale)
+    if silent:
+        why = "has not reported: host-report.service does so when it boots, and every 15 minutes"
+        unseen += [Unseen(Kind.API, f"an API server ({number} of {silent})", why) for number in range(1, silent + 1)]
+    return fresh, unseen
+
+
+def _etcd_hosts(access: Access, of_host: OfEtcdHost | None) -> Seen:
+    names = list(dict.fromkeys(host.name for etcd in access.outputs.etcds.values() for host in etcd.members))
+
+    def ask(name: str) -> Report | Unseen:
+        if of_host is None:
+            return Unseen(Kind.ETCD, name, "nothing answers for it")
+        try:
+            return of_host(name)
+        except (AgentError, OSError, ValidationError) as error:
+            return Unseen(Kind.ETCD, name, f"no report: {error}")
+
+    return _apart(_side_by_side(ask, names))
+
+
+def _at_sites(cluster: Cluster, executor: Executor) -> Seen:
+    def ask(name: str) -> Report | Unseen:
+        done = executor.start(name, collect_command(Kind.WORKER)).wait(_COLLECT_S)
+        line = next((line for line in done.text.splitlines() if line.startswith('{"format"')), "")
+        try:
+            # By its name in the spec: what it calls itself is its own affair.
+            return Report.model_validate_json(line).model_copy(update={"host": name})
+        except ValidationError:
+            return Unseen(Kind.WORKER, name, done.reason)
+
+    return _apart(_side_by_side(ask, [host.name for _, host in cluster.host_list()]))
+
+
+def _in_region(cluster: Cluster, api: client.ApiClient) -> Seen:
+    if not cluster.spec.cloud_workers:
+        return [], []
+    try:
+        nodes = client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items
+    except (ApiException, urllib3.exceptions.HTTPError) as error:
+        return [], [Unseen(Kind.WORKER, "workers in the region", f"the API does not answer: {type(error).__name__}")]
+    return [], [Unseen(Kind.WORKER, name, IN_REGION, expected=True) for name in sorted(in_the_region(cluster, nodes))]
+
+
+def _kubelets(api: client.ApiClient) -> dict[str, Mapping[str, Any] | str]:
+    """The running configuration of every kubelet, through the API server."""
+
+    def ask(name: str) -> tuple[str, Mapping[str, Any] | str]:
+        try:
+            return name, _get(api, f"/api/v1/nodes/{name}/proxy/configz")["kubeletconfig"]
+        except (Unanswered, KeyError, ValueError) as error:
+            return name, f"no configuration: {error}"
+
+    try:
+        return dict(_side_by_side(ask, [node["metadata"]["name"] for node in _list(api, "/api/v1/nodes")]))
+    except Unanswered as error:
+        return {"nodes": str(error)}
+
+
+def _objects(api: client.ApiClient) -> dict[str, tuple[Mapping[str, Any], ...] | str]:
+    def ask(name: str) -> tuple[str, tuple[Mapping[str, Any], ...] | str]:
+        accept = _METADATA if "/secrets" in API_LISTS[name] else "application/json"
+        try:
+            return name, tuple(_list(api, API_LISTS[name], accept))
+        except Unanswered as error:
+            return name, str(error)
+
+    return dict(_side_by_side(ask, list(API_LISTS)))
+
+
+def _from_here(access: Access, api: client.ApiClient) -> Iterator[Attempt]:
+    yield from trials.strangers_at_the_api(access)
+    yield from trials.strangers_at_etcds(access)
+    try:
+        listed = _get(api, f"/api/v1/secrets?limit={_SECRETS}", _METADATA).get("items") or ()
+    except Unanswered as error:
+        yield Attempt("M.5", "Secrets", None, str(error))
+        return
+    keys = [f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in listed]
+    yield from trials.secrets_at_rest(access, keys)
+
+
+def _from_sites(
+    cluster: Cluster, access: Access, api: client.ApiClient, executor: Executor, reports: Sequence[Report]
+) -> Iterator[Attempt]:
+    """From the first worker of each site that answers."""
+    answering = {report.host for report in reports if report.kind is Kind.WORKER}
+    sources: dict[str, str] = {}
+    for pool, host in cluster.host_list():
+        if host.name in answering:
+            sources.setdefault(cluster.spec.pools[pool].site or "", host.name)
+    if not sources:
+        sites = any(True for _ in cluster.host_list())
+        yield from trials.without_sources("no worker at a site answers" if sites else "there is no worker at a site")
+        return
+    balancers = {access.outputs.endpoint.rpartition(":")[0], *access.outputs.balancers}
+    hosts = {each.name: {each.address} for each in access.outputs.api_servers}
+    for report in reports:
+        if report.kind is Kind.API:
+            hosts.setdefault(report.host, set()).update(set(report.addresses) - balancers)
+    try:
+        nodes = addresses(cluster, api)
+    except (ApiException, urllib3.exceptions.HTTPError):
+        nodes = {}
+    for source in sources.values():
+        near = {source: nodes[source]} if source in nodes else {}
+        sample = near | dict(list(nodes.items())[:_KUBELETS])
+        tries = trials.tries_of(cluster, access, {name: sorted(held) for name, held in hosts.items()}, sample)
+        yield from trials.from_site(executor, source, access.outputs.endpoint, tries)
+
+
+def _ports(cluster: Cluster, roles: tuple[Role, ...]) -> frozenset[int]:
+    table = flows(cluster)
+    return frozenset(port for role in roles for flow in into(table, role) for port in flow.ports)
+
+
+def _side_by_side(ask: Callable[[str], Any], names: Sequence[str]) -> list[Any]:
+    with ThreadPoolExecutor(max(min(len(names), _AT_ONCE), 1)) as pool:
+        return list(pool.map(ask, names))
+
+
+def _apart(found: Iterable[Report | Unseen]) -> Seen:
+    everything = list(found)
+    return (
+        [each for each in everything if isinstance(each, Report)],
+        [each for each in everything if isinstance(each, Unseen)],
+    )

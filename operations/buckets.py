@@ -1,0 +1,96 @@
+"""A cluster's buckets, opened: with the key that its stack keeps, else with the operator's own credentials of the cloud."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from obstore.store import AzureStore, GCSStore, S3Store
+
+from cluster.outputs import BucketOutput
+
+if TYPE_CHECKING:
+    from obstore.store import ClientConfig, ObjectStore, RetryConfig, S3Credential
+
+TIMEOUT_S = 10
+_CLIENT: ClientConfig = {"connect_timeout": timedelta(seconds=3), "timeout": timedelta(seconds=TIMEOUT_S)}
+_RETRY: RetryConfig = {"max_retries": 2, "retry_timeout": timedelta(seconds=5)}
+_NAMED = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+)
+"""Credentials that object_store finds itself."""
+
+
+def open_bucket(
+    bucket: BucketOutput, key: str = "", ca_pem: str = "", environment: Mapping[str, str] = os.environ
+) -> ObjectStore:
+    """The bucket's objects. Nothing is asked of it yet; a request takes seconds at most.
+
+    key: JSON with ``access_key_id`` and ``secret_access_key``, "" for the environment's credentials, found where the
+    cloud's Pulumi provider finds them. ca_pem: a CA that the bucket's own server may have its certificate from.
+    """
+    if bucket.kind == "azure":
+        named: dict[str, Any] = dict(_azure(environment))
+        return AzureStore(
+            bucket.name, account_name=bucket.account, client_options=_CLIENT, retry_config=_RETRY, **named
+        )
+    if bucket.kind == "gcs":
+        named = dict(_google(environment))
+        return GCSStore(bucket.name, client_options=_CLIENT, retry_config=_RETRY, **named)
+    client: ClientConfig = {**_CLIENT}
+    named = {"region": bucket.region or "us-east-1"}
+    if bucket.endpoint:
+        named["endpoint"] = bucket.endpoint
+        client["allow_http"] = bucket.endpoint.startswith("http://")
+        if ca_pem and not client["allow_http"]:
+            client["root_certificate"] = ca_pem
+    if key:
+        named |= {name: json.loads(key)[name] for name in ("access_key_id", "secret_access_key")}
+    elif not any(environment.get(name) for name in _NAMED) and shutil.which("aws", path=environment.get("PATH")):
+        named["credential_provider"] = _aws_cli
+    return S3Store(bucket.name, client_options=client, retry_config=_RETRY, **named)
+
+
+def _aws_cli() -> S3Credential:
+    """Of a profile, which only AWS's own programs read (`aws configure export-credentials`, its format "process")."""
+    command = ["aws", "configure", "export-credentials", "--format", "process"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    if done.returncode:
+        raise ValueError(f"`{' '.join(command)}` failed: {done.stderr.strip()[-300:]}")
+    told = json.loads(done.stdout)
+    expires = told.get("Expiration")
+    return {
+        "access_key_id": told["AccessKeyId"],
+        "secret_access_key": told["SecretAccessKey"],
+        "token": told.get("SessionToken"),
+        "expires_at": datetime.fromisoformat(expires) if expires else None,
+    }
+
+
+def _azure(environment: Mapping[str, str]) -> dict[str, object]:
+    """ARM_* are the names of Pulumi's provider; object_store knows the same by others."""
+    given = {
+        "client_id": environment.get("ARM_CLIENT_ID"),
+        "tenant_id": environment.get("ARM_TENANT_ID"),
+        "client_secret": environment.get("ARM_CLIENT_SECRET"),
+        "federated_token_file": environment.get("ARM_OIDC_TOKEN_FILE_PATH"),
+    }
+    found: dict[str, object] = {name: value for name, value in given.items() if value}
+    by_itself = any(environment.get(name) for name in ("ARM_USE_MSI", "AZURE_CLIENT_ID", "AZURE_STORAGE_ACCOUNT_KEY"))
+    return found or ({} if by_itself else {"use_azure_cli": True})
+
+
+def _google(environment: Mapping[str, str]) -> dict[str, str]:
+    """Application default credentials are found by object_store itself."""
+    if token := environment.get("GOOGLE_OAUTH_ACCESS_TOKEN"):
+        return {"bearer_token": token}
+    key = environment.get("GOOGLE_CREDENTIALS", "")
+    return {} if not key else {"service_account_key" if key.lstrip().startswith("{") else "service_account": key}

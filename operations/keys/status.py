@@ -1,0 +1,52 @@
+"""Which keys a cluster has, how far their rotations are, and how long its certificates live. Reads only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cluster.key_rings import Ring, RingName
+from operations.access import Access
+from operations.keys import reports, rings
+from operations.keys.certificates import Certificate, of_hosts, of_stack, shown
+from stacks.automation import ClusterStack
+
+
+@dataclass(frozen=True)
+class KeyStatus:
+    """unproven: what hosts do not work with yet, "" where all work with what the stack has."""
+
+    rings: Mapping[RingName, Ring]
+    unproven: str
+    certificates: tuple[Certificate, ...]
+
+    def ok(self, now: datetime) -> bool:
+        """Whether no rotation is under way, every host is as the stack, and nothing is overdue."""
+        stable = all(ring.is_stable for ring in self.rings.values())
+        return stable and not self.unproven and not any(each.is_overdue(now) for each in self.certificates)
+
+    def to_json(self, now: datetime) -> dict[str, Any]:
+        return {
+            "ok": self.ok(now),
+            "rings": {
+                name: {"generations": list(ring.generations), "state": ring.state} for name, ring in self.rings.items()
+            },
+            "unproven": self.unproven,
+            "certificates": [each.to_json(now) for each in self.certificates],
+        }
+
+
+def look(stack: ClusterStack) -> KeyStatus:
+    """Of a cluster that runs. Raises NotBuiltError, and EtcdError or the API's errors where that is down."""
+    outputs = stack.outputs()
+    access = Access.from_stack(stack.name, outputs)
+    told = reports.read(access)
+    live = reports.live_api_servers(access.api())
+    certificates = (*of_stack(stack.deployment()), *of_hosts(told), *shown(access))
+    return KeyStatus(
+        rings.built(outputs),
+        reports.unproven(reports.wanted(outputs), told, live),
+        tuple(sorted(certificates, key=lambda each: (each.ends is not None, each.ends, each.name))),
+    )

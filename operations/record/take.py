@@ -1,0 +1,61 @@
+"""Who gets the record: the first, or who goes on with what was cut short."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from operations.record.errors import LockedError
+from operations.record.model import CURRENT, Record, State, parse
+from operations.record.operation import Operation, Report
+from operations.record.store import ConflictError, Kept, RecordStore, RecordStoreError
+
+DEAD_S = 120.0
+"""After so long without a heartbeat a holder on another machine counts as dead."""
+_ATTEMPTS = 5
+
+
+def take(store: RecordStore, own: Record, report: Report) -> Operation:
+    """The cluster for `own`. Raises LockedError."""
+    for _ in range(_ATTEMPTS):
+        try:
+            kept = store.read(CURRENT)
+            if kept is None:
+                return Operation(store, own, store.create(CURRENT, own.to_bytes()), resumed=False)
+            record = _successor(store, kept, parse(kept), own)
+            resumed = record.id != own.id
+            version = store.replace(CURRENT, record.to_bytes(), kept.version)
+        except ConflictError:
+            continue
+        if resumed:
+            done = ", ".join(step.name for step in record.steps)
+            report(
+                f"goes on with the run that was cut short, begun {record.since:%Y-%m-%d %H:%M UTC}; done: {done or 'no step'}"
+            )
+        return Operation(store, record, version, resumed=resumed)
+    raise RecordStoreError(f"{store.where}: others write the record all the time; run the same command again")
+
+
+def _successor(store: RecordStore, kept: Kept, found: Record, own: Record) -> Record:
+    """What is written in place of `found`: `own`, or `found` gone on with. Raises LockedError."""
+    if found.state is State.OVER or found.run == own.run:
+        return own
+    lives, silent_s = look(kept, found, store.now())
+    if lives:
+        raise LockedError(found, silent_s, lives=True)
+    if found.is_same_as(own):
+        return own.model_copy(update={"id": found.id, "since": found.since, "steps": found.steps})
+    if not found.repeatable:
+        raise LockedError(found, silent_s, lives=False)
+    ended = found.model_copy(update={"state": State.OVER, "result": "cut short", "ended": kept.modified})
+    store.put(ended.key, ended.to_bytes())
+    return own
+
+
+def look(kept: Kept, found: Record, at: datetime) -> tuple[bool, float]:
+    """Whether the holder of a record lives, and for how many seconds it has said nothing. at: by the store's clock."""
+    silent_s = max((at - kept.modified).total_seconds(), 0.0)
+    if found.state is not State.RUNNING:
+        return False, silent_s
+    if found.holder.is_of_this_machine:
+        return found.holder.lives, silent_s
+    return silent_s <= DEAD_S, silent_s

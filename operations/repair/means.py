@@ -1,0 +1,56 @@
+"""What a cluster has to mend its hosts with: BMCs, its cloud, and what says how its control plane is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from cluster.spec import Cluster
+from operations import bmcs, lab
+from operations.access import Access
+from operations.drain import Rules
+from operations.reboot import Rebooter
+from operations.repair.hands import BmcPower, ByCommand, ByUp, Replacer
+from operations.repair.reinstall import Reinstaller
+from operations.repair.run import Tools
+from operations.status import read_status
+from provisioning.machines import Machine, every
+from remote.executor import Executor
+
+_OF_EVENTS = ("etcd events", "members of events")
+
+
+def control_plane(cluster: Cluster, access: Access) -> str:
+    """What is not well with what tells of nodes: API servers' own checks, and members of etcd main. "" where all is.
+
+    Events may be away without harm, and so may one of several API servers: another has answered.
+    """
+    items = [item for item in read_status(cluster, access).items if item.group in ("etcds", "api") and not item.ok]
+    counted = [item for item in items if item.name not in _OF_EVENTS and "member of events" not in item.detail]
+    return "; ".join(f"{item.name}: {item.detail}" for item in counted)
+
+
+def with_bmc(cluster: Cluster) -> Mapping[str, Machine]:
+    """Name -> the machines that have a BMC in the spec."""
+    return {machine.name: machine for machine in every(cluster) if machine.bmc and machine.settings.bmc}
+
+
+def tools(
+    cluster: Cluster, folder: Path, access: Access, executor: Executor, rules: Rules, up: Callable[[], None]
+) -> Tools:
+    """folder: that of cluster.yaml. up: runs `up`. Raises TrustError where a BMC's secret or certificate is missing."""
+    machines = with_bmc(cluster)
+    connect = bmcs.connections(cluster, folder, tuple(machines.values()))
+    back_s = cluster.spec.repair.node_startup / 1000
+    return Tools(
+        Rebooter(cluster, access.api, executor, rules, back_s),
+        BmcPower(machines, connect),
+        _replacer(cluster, access, up),
+        Reinstaller(cluster, access, machines, connect),
+        rules,
+    )
+
+
+def _replacer(cluster: Cluster, access: Access, up: Callable[[], None]) -> Replacer:
+    machines = lab.machines(cluster, up)
+    return ByUp(access.api, machines.kill, machines.repair) if machines else ByCommand()

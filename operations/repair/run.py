@@ -1,0 +1,296 @@
+"""One broken host after another: out of service under a mark, emptied, brought back, given back.
+
+What a killed run left is on the nodes (the mark of `operations.drain`) and in the cluster (`records`, `operations.removals`), so
+any machine goes on with it. A host that can't be mended holds up no other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import urllib3
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from cluster.quantities import format_duration_ms
+from operations import removals
+from operations.access import API_TIMEOUT_S
+from operations.breaker import Removal, decide
+from operations.drain import (
+    DrainTimedOutError,
+    Fate,
+    Mark,
+    OutOfServiceError,
+    Pause,
+    Rules,
+    cordon,
+    drain,
+    fate,
+    pods_on,
+    uncordon,
+)
+from operations.reboot import Rebooter, RebootError, order
+from operations.reboot_needs import ASK_S, ask
+from operations.removals import NoRoomError
+from operations.repair import records
+from operations.repair.hands import HandsError, Power, Replacer
+from operations.repair.health import bad
+from operations.repair.look import BY, Around, Case, Plan, Step, see, worn_off
+from operations.repair.records import Record
+from operations.rolling import Roll, Rolled, WhyNot, room
+from operations.waiting import Report, TimedOutError, wait_until
+from remote.executor import UNREACHABLE
+
+_MARK_TIME = "%Y-%m-%dT%H:%M:%S%z"
+
+
+class End(StrEnum):
+    """What became of a host."""
+
+    MENDED = "mended"
+    POSTPONED = "postponed"
+    """Its pods may not leave yet, or its turn has not come; the next run goes on."""
+    FAILED = "failed"
+    """It did not come back well; the next run does more."""
+    TICKET = "ticket"
+
+
+@dataclass(frozen=True)
+class Result:
+    """text: what is to be known of it, or what somebody has to do."""
+
+    host: str
+    end: End
+    text: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What hosts are mended with. reinstall: installs and configures a machine anew, HandsError where it can't."""
+
+    rebooter: Rebooter
+    power: Power
+    replacer: Replacer
+    reinstall: Callable[[str, Report], None]
+    rules: Rules = field(default_factory=Rules)
+
+
+class Repairs:
+    """A run over what a plan allows. tell: gets each host's result as it ends."""
+
+    def __init__(self, around: Around, tools: Tools, tell: Callable[[Result], None] = lambda _: None) -> None:
+        self._around = around
+        self._tools = tools
+        self._tell = tell
+        self._settings = around.cluster.spec.repair
+        self.results: dict[str, Result] = {}
+
+    def run(self, plan: Plan, chosen: Sequence[Case], report: Report) -> Rolled:
+        """Mend the chosen of what a plan allows, one after another; each is begun only if the brakes still let it."""
+        cases = {case.host: case for case in chosen}
+        known = {case.host: case.pool for case in plan.cases}
+        sites = {host.name for _, host in self._around.cluster.host_list()}
+
+        def work(host: str, pause: Pause) -> str:
+            result = self._mend(cases[host], lambda text: report(text if host in text else f"{host} {text}"), pause)
+            self.results[host] = result
+            self._tell(result)
+            return result.text
+
+        def look() -> WhyNot:
+            try:
+                seen = see(self._around)
+            except (ApiException, urllib3.exceptions.HTTPError) as error:
+                reason = f"the API server does not answer ({type(error).__name__})"
+                return lambda host, under_way: reason
+            waiting = [host for host in known if host not in self.results]
+            decision = decide(seen.fleet, waiting, self._around.limits)
+            of_pool = room(self._around.cluster, lambda: list(seen.nodes.values()))()
+            return lambda host, under_way: decision.why_not(host) or (of_pool(host, under_way) if host in sites else "")
+
+        return Roll(tuple(cases), work, look).run()
+
+    def _mend(self, case: Case, report: Report, pause: Pause) -> Result:
+        api = self._around.api()
+        try:
+            if case.mark is None:
+                self._take(api, case)
+            mark = cordon(api, case.host, Mark(BY, case.why))
+            if case.step is not Step.GIVE_BACK and (left := self._empty(api, case, mark, report, pause)):
+                return Result(case.host, End.POSTPONED, left)
+            if case.step is Step.TICKET:
+                tried = case.record.attempts
+                raise HandsError(f"{case.why}" + (f"; {tried} repairs did not last" if tried else ""))
+            return self._bring_back(api, case, report, pause)
+        except (NoRoomError, OutOfServiceError) as error:
+            return Result(case.host, End.POSTPONED, str(error))
+        except HandsError as error:
+            return self._ticket(api, case, str(error))
+        except (RebootError, TimedOutError) as error:
+            why = str(error)
+            record = records.note(api, case.host, lambda record: replace(record.tried(), why=why))
+            if record.attempts > self._settings.retries:
+                return self._ticket(api, case, f"{record.attempts} repairs did not help: {error}")
+            return Result(case.host, End.FAILED, str(error))
+
+    def _take(self, api: client.ApiClient, case: Case) -> None:
+        seen = see(self._around)
+        removals.take(api, Removal(case.host, seen.fleet.now, BY), self._around.limits, len(seen.fleet.members))
+
+    def _ticket(self, api: client.ApiClient, case: Case, why: str) -> Result:
+        records.note(api, case.host, lambda record: replace(record, ticket=why, boot="", acted=0.0))
+        cluster = self._around.cluster.name
+        return Result(
+            case.host,
+            End.TICKET,
+            f"{why}. It stays out of service; when it is mended: ./menagerie repair {cluster} --retry {case.host}",
+        )
+
+    def _empty(self, api: client.ApiClient, case: Case, mark: Mark, report: Report, pause: Pause) -> str:
+        """Why the node is not empty yet, "" once it is. After the hard limit what is left is deleted."""
+        rules = replace(self._tools.rules, kubelet_answers=case.ready)
+        try:
+            drain(api, case.host, rules, report, pause)
+        except (DrainTimedOutError, OutOfServiceError) as error:
+            if self._keeps_data(case):
+                return f"{error}. It stays cordoned: it keeps others' data, and Ceph's budgets are waited for without limit"
+            limit_s = self._settings.drain_hard_limit / 1000
+            if time.time() - _since(mark) < limit_s:
+                limit = format_duration_ms(self._settings.drain_hard_limit)
+                return f"{error}. It stays cordoned, and after {limit} they are deleted"
+            for pod in pods_on(api, case.host):
+                if fate(pod, rules)[0] is not Fate.STAYS:
+                    report(f"deletes {pod.metadata.namespace}/{pod.metadata.name}: the hard limit of its drain is over")
+                    _delete(api, pod)
+            with suppress(DrainTimedOutError):
+                drain(api, case.host, replace(rules, unmanaged=True, empty_dir=True), report, pause)
+        if not _node(api, case.host).spec.unschedulable:
+            uncordon(api, case.host, BY)
+            return "somebody uncordoned it while it was drained; it was left alone"
+        return ""
+
+    def _keeps_data(self, case: Case) -> bool:
+        spec = self._around.cluster.spec
+        pool = spec.pools.get(case.pool)
+        site = spec.sites.get(pool.site or "") if pool else None
+        return bool(site and site.ceph and case.pool in site.ceph.hosts)
+
+    def _bring_back(self, api: client.ApiClient, case: Case, report: Report, pause: Pause) -> Result:
+        node, text = _node(api, case.host), "was well again by itself"
+        # An installation goes on by a journal of its own.
+        begun = case.record.acted and case.step is not Step.REINSTALL
+        if begun and (case.step is Step.GIVE_BACK or not self._is_over(case.record)):
+            silent = isinstance(ask(self._tools.rebooter.executor, case.host), tuple)
+            if silent and self._tools.power.has(case.host):
+                self._tools.power.on(case.host, pause)
+            text = self._await(api, case, case.record.boot, report, pause)
+        # It may have come back by itself, or by somebody, while it was drained.
+        elif unwell := bad(node, self._settings):
+            if case.step is Step.GIVE_BACK:
+                told = ", ".join(f"{found.type} is {found.status}" for _, found in unwell)
+                return Result(case.host, End.POSTPONED, f"was to be given back, and is unwell again: {told}")
+            if case.step is Step.REPLACE:
+                self._tools.replacer.replace(node, report)
+                records.forget(api, [case.host])
+                return Result(case.host, End.MENDED, "replaced")
+            text = self._await(api, case, self._act(api, case, node, report, pause), report, pause)
+        uncordon(api, case.host, BY)
+        healed = see(self._around).fleet.now
+        records.note(api, case.host, lambda record: replace(record.tried(), healed=healed, why=case.why))
+        return Result(case.host, End.MENDED, text)
+
+    def _is_over(self, record: Record) -> bool:
+        """Whether a machine that was told to boot should have been back long ago."""
+        return time.time() - record.acted >= self._settings.node_startup / 1000
+
+    def _await(self, api: client.ApiClient, case: Case, after: str, report: Report, pause: Pause) -> str:
+        """Until the host runs by another boot, its node takes work, and nothing is wrong with it any more."""
+        report("is awaited")
+        rebooter = self._tools.rebooter
+        notes = rebooter.back(api, case.host, after, report, pause).notes
+
+        def missing() -> str:
+            try:
+                unwell = bad(_node(api, case.host), self._settings)
+            except (ApiException, urllib3.exceptions.HTTPError) as error:
+                return f"the API server does not answer ({type(error).__name__})"
+            return ", ".join(f"{found.type} is still {found.status}" for _, found in unwell)
+
+        wait_until(missing, rebooter.back_s, report, pause=pause)
+        return "; ".join((str(case.step), *notes))
+
+    def _act(self, api: client.ApiClient, case: Case, node: client.V1Node, report: Report, pause: Pause) -> str:
+        """Begin what mends it. Gives the boot that it ends."""
+        told = ask(self._tools.rebooter.executor, case.host)
+        boot = str(node.status.node_info.boot_id if isinstance(told, tuple) else told["boot_id"])
+        report(f"{case.step}")
+        if case.step is Step.REINSTALL:
+            self._note_act(api, case.host, boot)
+            self._tools.reinstall(case.host, report)
+        elif case.step is Step.REBOOT and not isinstance(told, tuple):
+            self._note_act(api, case.host, boot)
+            done = self._tools.rebooter.executor.start(case.host, order(boot)).wait(ASK_S)
+            if done.code not in (0, UNREACHABLE):
+                raise RebootError(f"{case.host} takes no order to boot: {done.reason}")
+        else:
+            self._cycle(api, case.host, boot, told, pause)
+        return boot
+
+    def _cycle(self, api: client.ApiClient, host: str, boot: str, told: object, pause: Pause) -> None:
+        power = self._tools.power
+        if not power.has(host):
+            said = told[0] if isinstance(told, tuple) else "it answers by ssh"
+            raise HandsError(f"turn it off and on by hand: it has no BMC in the spec ({said})")
+        power.off(host, pause)
+        self._note_act(api, host, boot)
+        power.on(host, pause)
+
+    def _note_act(self, api: client.ApiClient, host: str, boot: str) -> None:
+        records.note(api, host, lambda record: replace(record, boot=boot, acted=time.time(), healed=0.0))
+
+
+def keep(around: Around, plan: Plan) -> None:
+    """Keep what a look has found for the next: that all nodes had gone, or are back, and whose repairs are forgotten."""
+    api = around.api()
+    if plan.decision.paused != plan.seen.fleet.paused:
+        removals.pause(api, plan.decision.paused)
+    if old := worn_off(around.cluster.spec.repair, plan.seen, records.known(api)):
+        records.forget(api, old)
+
+
+def retry(around: Around, host: str) -> Record:
+    """Let a host be repaired again; the record that it had."""
+    api = around.api()
+    found = records.known(api).get(host, Record())
+    records.forget(api, [host])
+    return found
+
+
+def _node(api: client.ApiClient, host: str) -> client.V1Node:
+    return client.CoreV1Api(api).read_node(host, _request_timeout=API_TIMEOUT_S)
+
+
+def _delete(api: client.ApiClient, pod: client.V1Pod) -> None:
+    meta = pod.metadata
+    options = client.V1DeleteOptions(preconditions=client.V1Preconditions(uid=meta.uid))
+    with suppress(ApiException):
+        client.CoreV1Api(api).delete_namespaced_pod(
+            meta.name, meta.namespace, body=options, _request_timeout=API_TIMEOUT_S
+        )
+
+
+def _since(mark: Mark) -> float:
+    """Unix time; now, where the mark does not say."""
+    try:
+        return datetime.strptime(mark.since, _MARK_TIME).timestamp()
+    except ValueError:
+        return time.time()

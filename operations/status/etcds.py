@@ -1,0 +1,114 @@
+"""An etcd by its members: health, who leads, how full it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from cluster.spec import Cluster, RoleName
+from network.addresses import ROLES
+from operations.access import Access
+from operations.agent_client import AgentClient, AgentError
+from operations.etcds.client import EtcdClient, MemberStatus
+from operations.etcds.look import Seen, View, of_all, reach
+from operations.etcds.payloads import hosts
+from operations.status.model import Item
+
+FULL = 0.8
+"""Of the quota, at which something is to be done: at the quota itself an etcd takes no writes."""
+
+
+def health(cluster: str, role: str, etcd: EtcdClient) -> Iterator[Item]:
+    """Each member, healthy or not: all that is waited for when a cluster comes up."""
+    ailments = etcd.ailments()
+    for name, ailment in ailments.items():
+        yield _member(cluster, role, name, ailment, None)
+
+
+def figures(cluster: str, role: str, etcd: EtcdClient) -> Iterator[Item]:
+    """Each member with what it says of itself, then what all of them come to."""
+    with ThreadPoolExecutor(2) as pool:  # a dead member costs each its whole time
+        asked = pool.submit(etcd.statuses)
+        ailments, statuses = etcd.ailments(), asked.result()
+    for name, ailment in ailments.items():
+        yield _member(cluster, role, name, ailment, statuses.get(name))
+    yield _quorum(cluster, role, ailments, statuses)
+
+
+def payloads(cluster: Cluster, access: Access) -> Iterator[Item]:
+    """Hosts of members that run another payload than their stores hold: nothing is wrong with them, so nothing is not well.
+
+    What can't be asked is left out; `etcd state` tells of it.
+    """
+    views = [_asked(cluster, access, role) for role in ROLES]
+    late = [host for host in hosts(views, access.etcd_payloads) if host.text and host.running and not host.is_done]
+    for host in late:
+        what = "is half way to another payload" if host.is_half_way else "runs another payload than its store holds"
+        yield Item("etcds", f"{host.name}, payload", True, f"{what}: ./menagerie etcd roll {cluster.name}")
+
+
+def _asked(cluster: Cluster, access: Access, role: RoleName) -> View:
+    """As `look`, of the agents alone: the members themselves are asked beside."""
+    etcd = reach(cluster, access, role)
+    told = of_all(etcd, _state)
+    return View(etcd, tuple(Seen(each, None, "", told[each.name], "") for each in etcd.members))
+
+
+def _state(agent: AgentClient) -> dict[str, Any]:
+    try:
+        return agent.state()
+    except AgentError:
+        return {}
+
+
+def _member(cluster: str, role: str, name: str, ailment: str, status: MemberStatus | None) -> Item:
+    detail = f"member of {role}, {ailment or 'healthy'}"
+    if status is None:
+        return Item(
+            "etcds", name, not ailment, detail, f"./menagerie etcd replace {cluster} {role} {name}" if ailment else ""
+        )
+    kind = "leader" if status.leads else "learner" if status.learner else "follower"
+    # A member before 3.6 does not say its quota.
+    quota = f" of {_size(status.quota)}" if status.quota else ""
+    detail += f", {kind}, {_size(status.size_in_use)} in use, {_size(status.size)} on disk{quota}"
+    detail += "".join(f", {error}" for error in status.errors)
+    is_full = bool(status.quota) and status.size > FULL * status.quota
+    if any("NOSPACE" in text for text in (ailment, *status.errors)) or is_full:
+        return Item("etcds", name, False, detail, f"./menagerie etcd recover-space {cluster} {role}")
+    ok = not ailment and not status.errors and not status.learner
+    return Item("etcds", name, ok, detail, "" if ok else f"./menagerie etcd state {cluster}")
+
+
+def _quorum(cluster: str, role: str, ailments: dict[str, str], statuses: dict[str, MemberStatus]) -> Item:
+    """Whether the etcd can lose one more member, and who leads it."""
+    name, count = f"quorum of {role}", len(ailments)
+    answering = [member for member, status in statuses.items() if not status.learner]
+    spare = len(answering) - (count // 2 + 1)
+    told = f"{len(answering)} of {count} members answer"
+    if spare < 0:
+        return Item(
+            "etcds",
+            name,
+            False,
+            f"{told}: it has lost its quorum and takes no writes",
+            f"./menagerie etcd restore {cluster} {role}",
+        )
+    leaders = sorted(member for member, status in statuses.items() if status.leads)
+    terms = sorted({status.term for status in statuses.values()})
+    if len(leaders) != 1 or len(terms) != 1:
+        led = ", ".join(leaders) or "nobody"
+        return Item("etcds", name, False, f"{told}; {led} leads, terms {terms}", f"./menagerie etcd state {cluster}")
+    told += f"; {leaders[0]} leads, term {terms[0]}"
+    if len(answering) < count:
+        left = f"{spare} more losses" if spare > 1 else "one more loss" if spare else "any loss"
+        missing = next(member for member in ailments if member not in statuses or statuses[member].learner)
+        return Item(
+            "etcds", name, False, f"{told}. Writes still work; {left} {'stop' if spare > 1 else 'stops'} them",
+            f"./menagerie etcd replace {cluster} {role} {missing}",
+        )  # fmt: skip
+    return Item("etcds", name, True, told)
+
+
+def _size(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

@@ -1,0 +1,47 @@
+"""What a status is made of."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+ANSWER_S = 5.0
+"""How long each part has for an answer."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One line of a status: what it is about, whether it is well, what was seen, and the command that helps where it is not."""
+
+    group: str
+    name: str
+    ok: bool
+    detail: str
+    help: str = ""
+
+
+@dataclass(frozen=True)
+class Status:
+    cluster: str
+    endpoint: str
+    items: tuple[Item, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(item.ok for item in self.items)
+
+    @property
+    def wrong(self) -> tuple[Item, ...]:
+        return tuple(item for item in self.items if not item.ok)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "cluster": self.cluster,
+            "ok": self.ok,
+            "endpoint": self.endpoint,
+            "items": [asdict(item) for item in self.items],
+        }
+
+
+def kubectl(cluster: str, words: str) -> str:
+    """A command of kubectl for this cluster."""
+    return f'kubectl --kubeconfig "$(./menagerie kubeconfig {cluster})" {words}'

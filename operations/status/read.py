@@ -1,0 +1,80 @@
+"""All parts of a cluster, looked at side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import urllib3
+from kubernetes.client.exceptions import ApiException
+
+from cluster.spec import Cluster
+from operations.access import Access
+from operations.backups import backed_up
+from operations.etcds.client import EtcdClient, EtcdError
+from operations.status.api import api
+from operations.status.balancer import api_servers
+from operations.status.certificates import certificates
+from operations.status.etcds import figures, health, payloads
+from operations.status.model import Item, Status
+from operations.status.work import backups, operation
+
+Part = tuple[str, str, Iterator[Item]]
+"""Group and name of the item that stands for the part where it can't be asked, and its items."""
+
+
+def read_status(cluster: Cluster, access: Access) -> Status:
+    """Look at every part; one that can't be asked is an item that is not ok."""
+    more: list[Part] = [
+        ("certificates", "certificates", certificates(access)),
+        *([("etcds", "payloads", payloads(cluster, access))] if access.etcd_payloads else []),
+        ("operation", "record", operation(cluster, access)),
+        *([("backups", "backups", backups(cluster, access))] if backed_up(cluster) else []),
+    ]
+    return Status(cluster.name, access.server, _look(cluster, [*_running(cluster, access, full=True), *more]))
+
+
+def not_well(cluster: Cluster, access: Access, besides: Collection[str] = ()) -> str:
+    """What of the cluster does not run as it should, "" where all does: what somebody waits for who brings it up.
+
+    Nothing that only has to be seen to: versions beside the spec, certificates, backups, who works on it.
+    besides: names of items that need not be well.
+    """
+    items = running(cluster, access)
+    return "; ".join(f"{item.name}: {item.detail}" for item in items if not item.ok and item.name not in besides)
+
+
+def running(cluster: Cluster, access: Access) -> tuple[Item, ...]:
+    """What runs, as `not_well` looks at it."""
+    return _look(cluster, _running(cluster, access, full=False))
+
+
+def _running(cluster: Cluster, access: Access, *, full: bool) -> list[Part]:
+    outputs = access.outputs
+    members = partial(figures if full else health, cluster.name)
+    return [
+        ("API servers", "load balancer", api_servers(outputs)),
+        *(("etcds", f"members of {role}", members(role, EtcdClient(access, role))) for role in outputs.etcds),
+        ("api", "API", api(access, cluster, full=full)),
+    ]
+
+
+def _look(cluster: Cluster, parts: Sequence[Part]) -> tuple[Item, ...]:
+    with ThreadPoolExecutor(len(parts)) as pool:
+        found = pool.map(lambda part: tuple(_guarded(cluster.name, *part)), parts)
+    return tuple(item for items in found for item in items)
+
+
+def _guarded(cluster: str, group: str, name: str, items: Iterator[Item]) -> Iterator[Item]:
+    """The items, as far as they come; what ends them too early is an item as well."""
+    try:
+        yield from items
+    except ApiException as error:
+        yield Item(group, name, False, f"{error.status} {error.reason}", f"./menagerie up {cluster}")
+    except EtcdError as error:
+        yield Item(group, name, False, str(error), f"./menagerie etcd state {cluster}")
+    except urllib3.exceptions.HTTPError as error:
+        yield Item(group, name, False, f"no answer: {type(error).__name__}", f"./menagerie up {cluster}")
+    except Exception as error:  # noqa: BLE001 - a part that can't be read hides no other
+        yield Item(group, name, False, f"{type(error).__name__}: {error}", f"./menagerie --debug status {cluster}")

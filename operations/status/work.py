@@ -1,0 +1,48 @@
+"""Who works on the cluster, and how old its backups are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from cryptography import x509
+
+from cluster.spec import Cluster
+from operations.access import Access
+from operations.backups import read_states
+from operations.record import RecordStoreError, read_ledger
+from operations.record.model import ago
+from operations.status.model import Item
+
+
+def operation(cluster: Cluster, access: Access) -> Iterator[Item]:
+    """Who holds the cluster."""
+    try:
+        found = read_ledger(cluster.name, access, 0)
+    except RecordStoreError as error:
+        help_ = 'see docs/operations.md, "The bucket does not answer"'
+        yield Item("operation", "record", False, str(error), help_)
+        return
+    now = found.current
+    if now is None:
+        yield Item("operation", "record", True, "nobody works on it")
+        return
+    told = f"{now.held_by}, last heard of {ago(found.silent_s)}"
+    done = ", ".join(step.name for step in now.steps)
+    told += f"; done: {done}" if done else ""
+    if found.lives or now.repeatable:
+        yield Item("operation", "record", True, f"{'held' if found.lives else 'cut short'}: {told}")
+    else:
+        yield Item("operation", "record", False, f"cut short: {told}", now.command)
+
+
+def backups(cluster: Cluster, access: Access, at: datetime | None = None) -> Iterator[Item]:
+    """Of each etcd with backups, whether a drill found one good that is young enough; a young cluster has time for its first."""
+    now = at or datetime.now(UTC)
+    authorities = x509.load_pem_x509_certificates(access.outputs.ca_pem.encode())
+    age_s = (now - min(each.not_valid_before_utc for each in authorities)).total_seconds()
+    for state in read_states(cluster, access, now=now.timestamp()):
+        early = state.verified_s is None and age_s < state.allowed_s
+        told = f"{state.told}; the cluster was made {ago(age_s)}" if early else state.told
+        ok = state.ok or early
+        yield Item("backups", f"etcd {state.etcd}", ok, told, "" if ok else f"./menagerie etcd backups {cluster.name}")

@@ -1,0 +1,56 @@
+"""Keeps `up` and `configure` from what only `upgrade` does: another release on all API servers at once, or on undrained nodes."""
+
+from __future__ import annotations
+
+import json
+
+from cluster.spec import Cluster
+from operations.access import Access
+from operations.upgrade import versions
+
+_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+"""A few columns of each object: of nodes, the kubelet's version is one ("Kubernetes API Concepts")."""
+
+
+class OtherReleaseError(Exception):
+    """The API runs another version than the spec says."""
+
+
+def other_release(cluster: Cluster, access: Access) -> str:
+    """What to say where API servers run another version than the spec says, "" where none does, or none answers."""
+    wanted = cluster.spec.kubernetes.version
+    if not (other := sorted(versions.servers(access) - {wanted})):
+        return ""
+    return (
+        f"{cluster.name} runs Kubernetes {' and '.join(other)}, and its spec says {wanted}: up would replace all API servers "
+        f"at once. Run ./menagerie upgrade {cluster.name}, which goes host by host; ./menagerie upgrade {cluster.name} "
+        "--dry-run shows how"
+    )
+
+
+def refuse_other_release(cluster: Cluster, access: Access) -> None:
+    """OtherReleaseError with what to run instead. A cluster whose API does not answer is `up`'s to repair."""
+    if told := other_release(cluster, access):
+        raise OtherReleaseError(told)
+
+
+def other_kubelets(cluster: Cluster, access: Access) -> frozenset[str]:
+    """Machines at sites whose kubelet is of another release than the spec says: to be drained before they get it.
+
+    Raises urllib3's HTTPError where the API does not answer.
+    """
+    (text,) = access.ask(("/api/v1/nodes?includeObject=None",), accept=_TABLE)
+    table = json.loads(text)
+    columns = [column["name"] for column in table["columnDefinitions"]]
+    name, version = columns.index("Name"), columns.index("Version")
+    found = {row["cells"][name]: str(row["cells"][version]).removeprefix("v") for row in table["rows"]}
+    wanted = cluster.spec.kubernetes.version
+    return frozenset(host.name for _, host in cluster.host_list() if found.get(host.name, wanted) != wanted)
+
+
+def left_to_upgrade(cluster: Cluster, hosts: frozenset[str]) -> str:
+    """What to say of hosts that were left out, "" for none."""
+    if not hosts:
+        return ""
+    named = ", ".join(sorted(hosts)[:5]) + (" …" if len(hosts) > 5 else "")
+    return f"{len(hosts)} workers run another release and are left out ({named}); drained, by ./menagerie upgrade {cluster.name}"

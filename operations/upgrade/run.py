@@ -1,0 +1,225 @@
+"""`upgrade`: looks, then does what the plan says, stage by stage. A run that was cut short is gone on with from what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from cluster.sources import without_checksum
+from cluster.spec import Cluster
+from operations import configure, lab
+from operations.access import Access
+from operations.build import teller
+from operations.drain import Rules
+from operations.plan import Planner
+from operations.record.journal import Journal
+from operations.rolling import Outcome, Rolled, State
+from operations.stack import open_stack
+from operations.upgrade import addons, preflight, versions
+from operations.upgrade.nodes import Nodes
+from operations.upgrade.plan import GROUP, Plan, Stage, plan
+from operations.upgrade.servers import Servers
+from operations.waiting import Report, TimedOutError
+from stacks.automation import StackError, StackLockedError
+from stacks.events import begun, describe
+
+_MIRROR = ("datacentre",)
+"""The lab's resource that offers programs, of both releases once it was brought up."""
+
+
+class Steps(Protocol):
+    """See `cli.output.Steps`."""
+
+    def step(self, name: str) -> AbstractContextManager[None]: ...
+
+    def detail(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What an operator may choose. pools: those whose workers are done, None for all. ready_s: for each node, in seconds."""
+
+    pools: tuple[str, ...] | None = None
+    control_plane_only: bool = False
+    rules: Rules = field(default_factory=Rules)
+    ready_s: float = 600.0
+    at_once: int = 64
+
+
+class NotUpgradableError(Exception):
+    """The upgrade may not begin, or go on; the text has every reason with its way out."""
+
+    def __init__(self, cluster: str, wanted: str, found: list[str]) -> None:
+        listed = "\n  ".join(found)
+        super().__init__(f"{cluster} can't go to Kubernetes {wanted} yet; nothing was touched:\n  {listed}")
+
+
+class HostsError(Exception):
+    """Workers failed. The text names them and what is left."""
+
+    def __init__(self, plan: Plan, rolled: Rolled) -> None:
+        failed = [f"{each.host}: {each.text}" for each in rolled.outcomes if each.state is State.FAILED]
+        left = [each.host for each in rolled.outcomes if each.state is State.NOT_BEGUN]
+        done = sum(each.state is State.DONE for each in rolled.outcomes)
+        lines = [f"{done} of {len(rolled.outcomes)} workers run Kubernetes {plan.wanted}", *failed]
+        if left:
+            lines.append(f"{rolled.why_stopped}; not begun: {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")
+        super().__init__("\n  ".join(lines) + "\n" + way_on(plan))
+
+
+class StoppedError(Exception):
+    """A stage did not come to its end; no host after it was touched. The text ends with the commands that go on from here."""
+
+
+def way_on(plan: Plan) -> str:
+    """The commands after a stop."""
+    now = min(plan.running.servers, key=lambda each: each == plan.wanted, default=plan.wanted)
+    back = f", or to go back write {now} into kubernetes.version first" if now != plan.wanted else ""
+    return f"To go on from here, once it is mended: ./menagerie upgrade {plan.cluster}{back}"
+
+
+def looked(
+    cluster: Cluster,
+    access: Access,
+    choices: Choices,
+    report: Report,
+    backup_age: preflight.BackupAge | None = None,
+) -> tuple[Plan, list[str]]:
+    """The plan, and what stands in its way. Changes nothing."""
+    report("which versions run")
+    found = plan(
+        cluster,
+        versions.running(cluster, access),
+        choices.pools,
+        control_plane_only=choices.control_plane_only,
+    )
+    if found.is_done:
+        return found, []
+    look = preflight.Look(cluster, access, found, choices.rules, backup_age)
+    report("what stands in the way")
+    if found.is_begun:
+        found = replace(found, unwell=preflight.unwell(look))
+    return found, [*preflight.findings(look), *_other_changes(cluster, found, report)]
+
+
+def _other_changes(cluster: Cluster, plan: Plan, report: Report) -> Iterator[str]:
+    """What the engine would change whichever of the two versions the spec says: it has nothing to do with the version."""
+    now = next((each for each in sorted(plan.running.servers) if each != plan.wanted), None)
+    if now is None or not plan.servers:
+        return
+    before = _at(cluster, now)
+    if not cluster.is_lab and without_checksum(before.spec):
+        return
+    changed = [_changes(each, report) for each in (cluster, before)]
+    # A release that was built meanwhile changes the lab's mirror whatever the spec says.
+    if both := sorted(changed[0] & changed[1] - set(_MIRROR)):
+        yield (
+            f"the spec differs from what is built by more than the version: {', '.join(both[:5])}"
+            f"{' …' if len(both) > 5 else ''}; bring that about first, with kubernetes.version {now}: ./menagerie up {plan.cluster}"
+        )
+
+
+def _changes(cluster: Cluster, report: Report) -> set[str]:
+    if cluster.is_lab:
+        # Programs that are not built yet take minutes, of which the engine tells nothing.
+        lab.prepare(cluster, report)
+    planner = Planner()
+    open_stack(cluster, report).preview(on_event=begun(planner.hear), refresh=False)
+    return {change.name for change in planner.plan().changes}
+
+
+def _at(cluster: Cluster, version: str) -> Cluster:
+    kubernetes = cluster.spec.kubernetes.model_copy(update={"version": version})
+    return cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"kubernetes": kubernetes})})
+
+
+@dataclass
+class Upgrade:
+    """Does a plan. tell: gets each worker as it ends."""
+
+    cluster: Cluster
+    access: Access
+    plan: Plan
+    choices: Choices
+    operation: Journal
+    steps: Steps
+    tell: Callable[[Outcome], None] = lambda _: None
+
+    def run(self) -> None:
+        """Every stage in order. Raises StoppedError, HostsError, and KeyboardInterrupt where one came."""
+        does = {
+            Stage.SERVERS: self._servers,
+            Stage.ADDONS: self._addons,
+            Stage.REGION: self._region,
+            Stage.WORKERS: self._workers,
+        }
+        if self.cluster.is_lab:
+            lab.prepare(self.cluster, self.steps.detail)
+        for stage in self.plan.stages:
+            with self.steps.step(stage.value):
+                try:
+                    does[stage]()
+                except StackLockedError:
+                    raise
+                except (StackError, TimedOutError) as error:
+                    raise StoppedError(f"{stage.value}: {error}\n{way_on(self.plan)}") from None
+
+    def _servers(self) -> None:
+        besides = frozenset(self.plan.unwell)
+        made = Servers(self.cluster, self.access, self._engine, self.operation, besides)
+        made.replace(self.plan.servers, self.steps.detail)
+
+    def _addons(self) -> None:
+        api = self.access.api()
+        addons.say(api, self.plan.wanted)
+        addons.roll_proxy(api, self.plan.wanted, self.steps.detail)
+        self.operation.done("kube-proxy", version=self.plan.wanted)
+
+    def _region(self) -> None:
+        def replaced(hosts: tuple[str, ...]) -> Mapping[str, str]:
+            try:
+                self._engine(hosts)
+            except StackError as error:
+                return dict.fromkeys(hosts, str(error))
+            return {}
+
+        # The spec says nothing of how many the region can spare.
+        self._bring(self._nodes(replaced, at_once=1, of_sites=False), self.plan.region)
+
+    def _workers(self) -> None:
+        # Its outputs have the checksums of the wanted release.
+        access = self._engine(_MIRROR if self.cluster.is_lab else ())
+        make = configure.tokens(self.cluster, access, self.steps.detail)
+
+        def configured(hosts: tuple[str, ...]) -> Mapping[str, str]:
+            work = configure.plan(self.cluster, access, configure.Request(limit=",".join(hosts)))
+            report, _ = configure.configure(work, make, teller(len(hosts), self.steps.detail))
+            if report.canceled:
+                raise KeyboardInterrupt
+            why = {each.host: f"{each.role}: {each.task}: {each.message}" for each in report.failures}
+            good = {host for host, result in report.hosts.items() if result.succeeded}
+            return {host: why.get(host, "it was not configured") for host in hosts if host not in good}
+
+        self._bring(self._nodes(configured, self.choices.at_once, of_sites=True), self.plan.workers)
+
+    def _nodes(self, bring: Callable[[tuple[str, ...]], Mapping[str, str]], at_once: int, *, of_sites: bool) -> Nodes:
+        look = None if of_sites else (lambda: lambda host, under_way: "")
+        choices = self.choices
+        return Nodes(
+            self.cluster, self.access.api, bring, self.operation, choices.rules, choices.ready_s, at_once, look
+        )
+
+    def _bring(self, nodes: Nodes, hosts: tuple[str, ...]) -> None:
+        rolled = nodes.bring(hosts, self.steps.detail, self.tell)
+        if rolled.interrupted:
+            raise KeyboardInterrupt
+        if not rolled.succeeded:
+            raise HostsError(self.plan, rolled)
+
+    def _engine(self, names: tuple[str, ...]) -> Access:
+        only = None if names == (GROUP,) else names
+        stack = open_stack(self.cluster, self.steps.detail)
+        _, outputs = stack.up(on_event=describe(self.steps.detail), only=only)
+        return Access.from_stack(self.cluster.name, outputs)

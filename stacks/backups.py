@@ -1,0 +1,58 @@
+"""What hosts of etcds with backups read of the store: where these are, and what opens them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+
+from cluster.outputs import BucketOutput
+from cluster.spec import Cluster, RoleName
+from etcd import backups
+from etcd.members import members, settings
+from network.addresses import ROLES, AddressPlan
+from stacks.pki import Pki
+
+Buckets = pulumi.Output[dict[str, BucketOutput]]
+"""Use -> bucket; see `cluster.outputs.ClusterOutputs.buckets`."""
+
+
+def roles_with_backups(cluster: Cluster) -> tuple[RoleName, ...]:
+    """Of the etcds."""
+    return tuple(role for role in ROLES if settings(cluster, role).backup)
+
+
+def hosts_with_backups(cluster: Cluster, plan: AddressPlan) -> dict[str, tuple[RoleName, ...]]:
+    """Host -> the etcds with backups that have a member on it."""
+    found: dict[str, tuple[RoleName, ...]] = {}
+    for role in roles_with_backups(cluster):
+        for member in members(cluster, role, plan):
+            found[member.host] = (*found.get(member.host, ()), role)
+    return found
+
+
+def secrets(
+    cluster: Cluster,
+    plan: AddressPlan,
+    pki: Pki,
+    buckets: Buckets,
+    own: Mapping[str, pulumi.Input[Mapping[str, str]]],
+) -> dict[str, dict[str, pulumi.Input[str]]]:
+    """Host -> name -> value. own: host -> what restic needs there besides, such as an identity or a key."""
+    return {
+        host: {backups.secret_name(role): _secret(cluster, role, pki, buckets, own.get(host, {})) for role in roles}
+        for host, roles in hosts_with_backups(cluster, plan).items()
+    }
+
+
+def _secret(
+    cluster: Cluster, role: RoleName, pki: Pki, buckets: Buckets, own: pulumi.Input[Mapping[str, str]]
+) -> pulumi.Output[str]:
+    def text(known: Mapping[str, Any]) -> str:
+        bucket = known["buckets"][backups.USE]
+        environment = {**backups.environment(bucket), **known["own"]}
+        return backups.secret(backups.url(bucket, cluster.name, role), known["password"], environment)
+
+    password = pki.backup_passwords[role].value
+    return pulumi.Output.secret(pulumi.Output.all(buckets=buckets, own=own, password=password).apply(text))

@@ -1,0 +1,46 @@
+"""Evidence of the lab's cluster as it is rendered."""
+
+from __future__ import annotations
+
+import pytest
+
+from audit.evidence import API_LISTS, Evidence, Kind
+from cluster.artefacts import ArtefactSource, catalogue
+from cluster.files import HostConfig
+from cluster.spec import Cluster
+from control_plane import host_config
+from etcd.render import host_configs
+from network.addresses import plan
+from tests.audit import support
+
+
+@pytest.fixture(scope="session")
+def source() -> ArtefactSource:
+    return ArtefactSource(mirror=None, sha256={artefact.source: "0" * 64 for artefact in catalogue().values()})
+
+
+@pytest.fixture(scope="session")
+def config(lab: Cluster, source: ArtefactSource) -> HostConfig:
+    return host_config(lab, plan(lab), source)
+
+
+@pytest.fixture(scope="session")
+def good(lab: Cluster, config: HostConfig, source: ArtefactSource) -> Evidence:
+    """Everything was seen, and is as we make it; in the API is what control_plane/ puts there, and no more."""
+    etcds = host_configs(lab, plan(lab), source)
+    evidence = Evidence(
+        reports=(
+            support.api_host(config),
+            support.etcd_host("etcd-main-1", "main", etcds["etcd-main-1"]),
+            support.etcd_host("etcd-events-1", "events", etcds["etcd-events-1"]),
+            support.worker(),
+        ),
+        kubelets={"worker-1": support.kubelet(config)},
+        objects={**dict.fromkeys(API_LISTS, ()), "kube-proxy": support.proxy("127.0.0.1:10249")},
+        ports={Kind.API: frozenset({6443, 8132}), Kind.ETCD: frozenset({2379, 2380})},
+        kubernetes_ca=support.AUTHORITIES["kubernetes"].certificate,
+        now=support.NOW,
+    )
+    for control in support.METHODS:
+        evidence = support.attempted(evidence, control, True)
+    return evidence

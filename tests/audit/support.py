@@ -1,0 +1,160 @@
+"""Evidence of a cluster on which everything is as it is rendered, and ways to spoil it."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import yaml
+
+from audit.evidence import Attempt, Certificates, Evidence, File, Kind, Process, Report, Socket
+from cluster.files import HostConfig
+from stacks.certificates import Request, Signed, issue, new_authority
+
+UNITS = "/etc/systemd/system/"
+NOW = time.time()
+"""Certificates of tests are made now, too."""
+AUTHORITIES = {name: new_authority(name) for name in ("kubernetes", "etcd-main", "etcd-events")}
+METHODS = ("M.5", "M.6", "M.7", "M.8", "M.9", "M.10", "M.13")
+"""Controls that are decided by trying."""
+
+
+def process(unit: str, text: str) -> Process:
+    """As a unit would start it."""
+    command = text[text.index("ExecStart=") + len("ExecStart=") :].replace("\\\n", " ").split("\n", 1)[0]
+    argv = tuple(shlex.split(command))
+    return Process(program=argv[0].rpartition("/")[2], argv=argv, unit=unit, user="root")
+
+
+def report(kind: Kind, host: str, config: HostConfig, **more: Any) -> Report:
+    """Of a host that is as `config` has it."""
+    units = {file.path.removeprefix(UNITS): file.text for file in config.files if file.path.startswith(UNITS)}
+    placed = {
+        each.path: File(kind="file", mode=format(each.mode, "04o"), owner=each.owner, secret=each.path.endswith(".key"))
+        for each in (*config.files, *config.secrets)
+    }
+    values: dict[str, Any] = {
+        "kind": kind,
+        "host": host,
+        "taken": NOW,
+        "processes": tuple(process(unit, text) for unit, text in units.items() if "/usr/local/bin/" in text),
+        "files": placed,
+        "texts": {},
+        "providers": (),
+        "certificates": (),
+        "listening": (Socket(address="127.0.0.1", port=10257),),
+        "addresses": (),
+        "versions": {},
+        "unreadable": (),
+    }
+    return Report(**values | more)
+
+
+def folder(owner: str = "root:root", mode: str = "0700") -> File:
+    return File(kind="folder", mode=mode, owner=owner, secret=False)
+
+
+def root_file(mode: str = "0600", secret: bool = False) -> File:
+    return File(kind="file", mode=mode, owner="root:root", secret=secret)
+
+
+def certificates(**by_path: Signed) -> tuple[Certificates, ...]:
+    return tuple(Certificates(path=path, pem=(signed.certificate,)) for path, signed in by_path.items())
+
+
+def api_host(config: HostConfig) -> Report:
+    texts = {
+        file.path: file.text for file in config.files if file.path.endswith(("authentication.yaml", "policy.yaml"))
+    }
+    made = report(Kind.API, "api-1", config)
+    leaf = issue(AUTHORITIES["kubernetes"], Request("kube-apiserver", days=365))
+    more = {f"/etc/kubernetes/{name}.conf": root_file(secret=True) for name in ("scheduler", "controller-manager")}
+    more |= {"/etc/kubernetes/pki": folder(mode="0755"), "/var/lib/menagerie/payload-1": root_file()}
+    return made.model_copy(
+        update={
+            "texts": texts,
+            "providers": ("secretbox", "identity"),
+            "certificates": certificates(**{"/etc/kubernetes/pki/apiserver.crt": leaf}),
+            "files": {**made.files, **more},
+        }
+    )
+
+
+def etcd_host(name: str, role: str, config: HostConfig) -> Report:
+    made = report(Kind.ETCD, name, config)
+    pki = f"/etc/etcd/{role}/pki"
+    own = issue(AUTHORITIES[f"etcd-{role}"], Request(name, days=365))
+    trusted = ["etcd-main"] if role == "main" else ["etcd-main", "etcd-events"]
+    return made.model_copy(
+        update={
+            "files": {**made.files, f"/var/lib/etcd/{role}": folder("etcd:etcd")},
+            "certificates": (
+                Certificates(path=f"{pki}/client-ca.crt", pem=tuple(AUTHORITIES[each].certificate for each in trusted)),
+                Certificates(path=f"{pki}/ca.crt", pem=(AUTHORITIES[f"etcd-{role}"].certificate,)),
+                *certificates(**{f"{pki}/server.crt": own, f"{pki}/peer.crt": own}),
+            ),
+            "versions": {"etcd": "etcd Version: 3.6.14"},
+        }
+    )
+
+
+def worker() -> Report:
+    kubelet = "ExecStart=/usr/local/bin/kubelet --config=/var/lib/kubelet/config.yaml\n"
+    signed = issue(AUTHORITIES["kubernetes"], Request("system:node:worker-1", days=365))
+    made = report(Kind.WORKER, "worker-1", HostConfig())
+    paths = (f"{UNITS}kubelet.service", "/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/config.yaml")
+    files = {path: root_file() for path in (*paths, "/etc/cni/net.d/10-flannel.conflist")}
+    return made.model_copy(
+        update={
+            "processes": (process("kubelet.service", kubelet),),
+            "files": files | {"/etc/kubernetes/pki/ca.crt": root_file("0644")},
+            "certificates": certificates(**{"/var/lib/kubelet/pki/kubelet-client-current.pem": signed}),
+        }
+    )
+
+
+def kubelet(config: HostConfig) -> Mapping[str, Any]:
+    """What kubeadm gives every kubelet."""
+    text = next(file.text for file in config.files if file.path.endswith("kubeadm.yaml"))
+    found: Mapping[str, Any] = next(d for d in yaml.safe_load_all(text) if d["kind"] == "KubeletConfiguration")
+    return found
+
+
+def proxy(address: str) -> tuple[Mapping[str, Any], ...]:
+    return ({"metadata": {"name": "kube-proxy"}, "data": {"config.conf": f"metricsBindAddress: {address}\n"}},)
+
+
+def with_objects(evidence: Evidence, **lists: Iterable[Mapping[str, Any]]) -> Evidence:
+    """Words of the names of lists are joined by underscores."""
+    named = {name.replace("_", " "): tuple(things) for name, things in lists.items()}
+    return replace(evidence, objects={**evidence.objects, **named})
+
+
+def attempted(evidence: Evidence, control: str, ok: bool | None) -> Evidence:
+    others = [each for each in evidence.attempts if each.control != control]
+    return replace(evidence, attempts=(*others, Attempt(control, "somewhere", ok, "as the test has it")))
+
+
+def changed(evidence: Evidence, kind: Kind, change: Callable[[Report], Mapping[str, Any]]) -> Evidence:
+    """`change` gives fields of each report of a kind anew."""
+    reports = [each.model_copy(update=dict(change(each))) if each.kind is kind else each for each in evidence.reports]
+    return replace(evidence, reports=tuple(reports))
+
+
+def with_flag(report: Report, program: str, name: str, value: str | None) -> Mapping[str, Any]:
+    """The processes with a flag set, or without it for None."""
+
+    def argv(each: Process) -> tuple[str, ...]:
+        if each.program != program:
+            return each.argv
+        others = [word for word in each.argv if not word.startswith(f"--{name}=")]
+        return (*others, *([] if value is None else [f"--{name}={value}"]))
+
+    return {"processes": tuple(each.model_copy(update={"argv": argv(each)}) for each in report.processes)}
+
+
+def with_files(report: Report, **files: File) -> Mapping[str, Any]:
+    return {"files": {**report.files, **files}}

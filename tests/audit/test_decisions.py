@@ -1,0 +1,296 @@
+"""Every control on evidence that breaks it: it fails, or is an exception or manual as its data says; and on silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from audit.controls import controls
+from audit.decide import ATTEMPTS, decided
+from audit.evidence import Certificates, Evidence, File, Kind, Socket, Unseen
+from audit.model import Control, Status, Wanted
+from stacks.certificates import Request, issue, new_authority
+from tests.audit import support
+from tests.audit.support import attempted, changed, folder, root_file, with_files, with_flag, with_objects
+
+Spoil = Callable[[Evidence], Evidence]
+BY_ID = {control.id: control for control in controls()}
+
+
+def bad(wanted: Wanted) -> str | None:
+    """A value of a flag that is not as it should be."""
+    (name,) = wanted.model_fields_set - {"or_unset"}
+    return {
+        "equals": "something-else",
+        "other_than": str(wanted.other_than).lower(),
+        "set": None if wanted.set else "x",
+        "has": "AnotherOne",
+        "lacks": f"AnotherOne,{wanted.lacks}",
+        "at_least": str((wanted.at_least or 0) - 1),
+        "within": "TLS_RSA_WITH_RC4_128_SHA",
+    }[name]
+
+
+def of_flags(control: Control) -> Iterator[Spoil]:
+    """Each flag by itself."""
+    assert control.flags
+    for name, wanted in control.flags.of.items():
+        program = control.flags.program
+        yield lambda e, name=name, wanted=wanted, program=program: changed(  # type: ignore[misc]
+            e, control.hosts or Kind.API, lambda report: with_flag(report, program, name, bad(wanted))
+        )
+
+
+def of_files(control: Control) -> Iterator[Spoil]:
+    """A file of each pattern with another mode or owner."""
+    assert control.files
+    rule, kind = control.files, control.hosts or Kind.API
+    patterns = rule.paths or ("/var/lib/etcd/events",)
+    for pattern in patterns:
+        path = pattern.replace("*", "x")
+        mode, owner = ("0777", "root:root") if rule.mode else ("0600", "nobody:nogroup")
+        owner = "etcd:etcd" if rule.mode and rule.named_by else owner
+        spoiled = File(kind="file", mode=mode, owner=owner, secret=False)
+        yield lambda e, path=path, spoiled=spoiled: changed(  # type: ignore[misc]
+            e, kind, lambda report: with_files(report, **{path: spoiled})
+        )
+
+
+def of_kubelet(control: Control) -> Iterator[Spoil]:
+    assert control.kubelet
+    for key, wanted in control.kubelet.items():
+        value: object = bad(wanted)
+        for part in reversed(key.split(".")):
+            value = {part: value}
+        yield lambda e, value=value: replace(e, kubelets={**e.kubelets, "worker-2": value})  # type: ignore[misc]
+
+
+def derived() -> list[Any]:
+    """Of controls that compare."""
+    makers = ((of_flags, "flags"), (of_files, "files"), (of_kubelet, "kubelet"))
+    return [
+        pytest.param(control, spoil, id=f"{control.id}-{number}")
+        for control in controls()
+        for maker, name in makers
+        if getattr(control, name)
+        for number, spoil in enumerate(maker(control))
+    ]
+
+
+def expect_broken(control: Control, evidence: Evidence) -> str:
+    """What is seen of a control that is not met."""
+    result = decided(control, evidence)
+    wanted = Status.EXCEPTION if control.exception else Status.MANUAL if control.manual else Status.FAIL
+    assert result.status is wanted, result.seen
+    assert any(finding.ok is False for finding in result.findings)
+    return result.seen
+
+
+@pytest.mark.parametrize(("control", "spoil"), derived())
+def test_a_setting_or_mode_that_is_not_as_it_should_be_is_found(control: Control, spoil: Spoil, good: Evidence) -> None:
+    expect_broken(control, spoil(good))
+
+
+def text(flag_file: str, says: str) -> Spoil:
+    return lambda e: changed(
+        e, Kind.API, lambda r: {"texts": {**r.texts, f"/etc/kubernetes/menagerie/{flag_file}": says}}
+    )
+
+
+def wider(kind: Kind, path: str, **more: Any) -> Spoil:
+    return lambda e: changed(e, kind, lambda r: with_files(r, **{path: root_file("0640", **more)}))
+
+
+def certificate(kind: Kind, path: str, pem: str) -> Spoil:
+    held = Certificates(path=path, pem=(pem,))
+    return lambda e: changed(
+        e, kind, lambda r: {"certificates": (held, *(each for each in r.certificates if each.path != path))}
+    )
+
+
+def bound(verb: str, resource: str, role: str = "theirs") -> Spoil:
+    """Somebody who may do something, by a role and a binding of their own."""
+    rule = {"verbs": [verb], "resources": [resource], "apiGroups": ["*"]}
+    given = {
+        "metadata": {"name": "somebody"},
+        "roleRef": {"kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "User", "name": "mia"}],
+    }
+    roles = [{"metadata": {"name": role}, "rules": [rule]}]
+    return lambda e: with_objects(e, cluster_roles=roles, cluster_role_bindings=[given])
+
+
+def bound_subject(**subject: str) -> Spoil:
+    given = {
+        "metadata": {"name": "x", "namespace": "vision"},
+        "roleRef": {"kind": "Role", "name": "y"},
+        "subjects": [subject],
+    }
+    return lambda e: with_objects(e, role_bindings=[given])
+
+
+SAFE: Mapping[str, Any] = {
+    "allowPrivilegeEscalation": False,
+    "runAsNonRoot": True,
+    "capabilities": {"drop": ["ALL"]},
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+def pod(space: str = "vision", spec: Mapping[str, Any] | None = None, **container: Any) -> Mapping[str, Any]:
+    """A pod that gives nobody anything to look at, but for what the test says."""
+    context = {**SAFE, **container.pop("context", {})}
+    one = {"name": "train", "image": "registry.example.org/train:1", "securityContext": context, **container}
+    return {"metadata": {"name": "p", "namespace": space}, "spec": {"containers": [one], **(spec or {})}}
+
+
+def pods(*listed: Mapping[str, Any]) -> Spoil:
+    return lambda e: with_objects(e, pods=listed)
+
+
+def namespace(name: str, **labels: str) -> Spoil:
+    return lambda e: with_objects(e, namespaces=[{"metadata": {"name": name, "labels": labels}}])
+
+
+TOKEN = {"projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}, "name": "t"}
+SECRET_REF = {"name": "K", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+STRANGER = new_authority("of-somebody")
+SHORT = issue(STRANGER, Request("short", days=5)).certificate
+OF_MAIN = issue(support.AUTHORITIES["etcd-main"], Request("etcd-events-1")).certificate
+SPOILED: Mapping[str, Spoil] = {
+    "1.2.1": text("authentication.yaml", "anonymous: {enabled: true}"),
+    "1.2.28": lambda e: changed(e, Kind.API, lambda _: {"providers": ("identity", "secretbox")}),
+    "2.7": certificate(Kind.ETCD, "/etc/etcd/main/pki/ca.crt", support.AUTHORITIES["kubernetes"].certificate),
+    "3.1.1": lambda e: e,
+    "3.1.2": lambda e: with_objects(e, tokens_of_service_accounts=[{"metadata": {"name": "t", "namespace": "n"}}]),
+    "3.1.3": lambda e: with_objects(e, bootstrap_tokens=[{"metadata": {"name": "b", "namespace": "kube-system"}}]),
+    "3.2.2": text("audit-policy.yaml", "rules: [{level: None, resources: [{group: '', resources: [secrets]}]}]"),
+    "4.3.1": lambda e: with_objects(e, **{"kube-proxy": support.proxy("0.0.0.0:10249")}),
+    "5.1.1": bound("*", "*", "cluster-admin"),
+    "5.1.2": bound("list", "secrets"),
+    "5.1.3": bound("*", "pods"),
+    "5.1.4": bound("create", "pods"),
+    "5.1.5": bound_subject(kind="ServiceAccount", name="default", namespace="vision"),
+    "5.1.6": pods(pod(spec={"volumes": [TOKEN], "serviceAccountName": "own"})),
+    "5.1.7": bound_subject(kind="Group", name="system:masters"),
+    "5.1.8": bound("impersonate", "users"),
+    "5.1.9": bound("create", "persistentvolumes"),
+    "5.1.10": bound("get", "nodes/proxy"),
+    "5.1.11": bound("update", "*/approval"),
+    "5.1.12": bound("patch", "mutatingwebhookconfigurations"),
+    "5.1.13": bound("create", "serviceaccounts/token"),
+    "5.2.1": namespace("vision", **{"pod-security.kubernetes.io/enforce": "privileged"}),
+    "5.2.2": pods(pod(context={"privileged": True})),
+    "5.2.3": pods(pod(spec={"hostPID": True})),
+    "5.2.4": pods(pod(spec={"hostIPC": True})),
+    "5.2.5": pods(pod(spec={"hostNetwork": True})),
+    "5.2.6": pods(pod(context={"allowPrivilegeEscalation": True})),
+    "5.2.7": pods(pod(context={"runAsNonRoot": None})),
+    "5.2.8": pods(pod(context={"capabilities": {"drop": ["SYS_TIME"]}})),
+    "5.2.9": pods(pod(context={"capabilities": {"drop": ["ALL"], "add": ["IPC_LOCK"]}})),
+    "5.2.10": pods(pod(context={"windowsOptions": {"hostProcess": True}})),
+    "5.2.11": pods(pod(spec={"volumes": [{"name": "h", "hostPath": {"path": "/etc"}}]})),
+    "5.2.12": pods(pod(ports=[{"containerPort": 80, "hostPort": 8080}])),
+    "5.3.1": pods(pod()),
+    "5.3.2": namespace("vision"),
+    "5.4.1": pods(pod(env=[SECRET_REF])),
+    "5.4.2": lambda e: e,
+    "5.5.1": lambda e: e,
+    "5.6.1": namespace("vision"),
+    "5.6.2": pods(pod(context={"seccompProfile": {"type": "Unconfined"}})),
+    "5.6.3": pods({"metadata": {"name": "p", "namespace": "vision"}, "spec": {"containers": [{"name": "c"}]}}),
+    "5.6.4": pods(pod("default")),
+    "M.1": wider(Kind.WORKER, "/etc/kubernetes/kubelet.conf", secret=True),
+    "M.2": wider(Kind.API, "/var/lib/cloud/instances/i-1/user-data.txt"),
+    "M.3": certificate(Kind.WORKER, "/var/lib/kubelet/pki/kubelet-client-current.pem", SHORT),
+    "M.4": certificate(Kind.ETCD, "/etc/etcd/events/pki/peer.crt", OF_MAIN),
+    "M.11": lambda e: changed(e, Kind.ETCD, lambda _: {"listening": (Socket(address="0.0.0.0", port=2383),)}),
+    "M.12": lambda e: changed(e, Kind.ETCD, lambda _: {"versions": {"etcd": "etcd Version: 3.6.13"}}),
+}
+
+
+@pytest.mark.parametrize("id_", [control.id for control in controls() if control.by])
+def test_what_more_than_a_comparison_decides_is_found_too(id_: str, good: Evidence) -> None:
+    spoil = SPOILED.get(id_) or (lambda e: attempted(e, id_, False))
+    assert (id_ in SPOILED) is (BY_ID[id_].by != ATTEMPTS)
+    expect_broken(BY_ID[id_], spoil(good))
+
+
+@pytest.mark.parametrize("id_", support.METHODS)
+def test_a_try_that_proves_nothing_is_not_seen(id_: str, good: Evidence) -> None:
+    assert decided(BY_ID[id_], attempted(good, id_, None)).status is Status.NOT_SEEN
+
+
+@pytest.mark.parametrize("control", controls(), ids=lambda control: control.id)
+def test_a_host_that_does_not_answer_is_never_a_pass(control: Control, good: Evidence) -> None:
+    silent = tuple(Unseen(kind, f"{kind}-9", "down") for kind in Kind)
+    result = decided(control, replace(good, unseen=silent))
+    of_hosts = control.hosts and not control.kubelet
+    everywhere = control.id in ("M.1", "M.2", "M.3", "M.4", "M.11")
+    about = [finding.subject for finding in result.findings if finding.seen == "down"]
+    assert bool(about) is bool(of_hosts or everywhere)
+    assert result.status is not Status.PASS or not about
+
+
+def test_a_failure_is_told_although_another_host_is_silent(good: Evidence) -> None:
+    spoiled = wider(Kind.WORKER, "/etc/kubernetes/kubelet.conf")(good)
+    result = decided(BY_ID["4.1.5"], replace(spoiled, unseen=(Unseen(Kind.WORKER, "worker-9", "down"),)))
+    assert result.status is Status.FAIL
+    assert result.seen == "worker-1: /etc/kubernetes/kubelet.conf is 0640 root:root"
+
+
+def test_only_the_control_that_is_broken_fails(good: Evidence) -> None:
+    """Of the mode of a kubelet's kubeconfig also our own control of files with keys, which it is."""
+    spoiled = wider(Kind.WORKER, "/var/lib/kubelet/config.yaml")(good)
+    broken = [each.id for each in controls() if decided(each, spoiled).status is Status.FAIL]
+    assert broken == ["4.1.9"]
+
+
+def test_two_etcds_on_one_host_are_looked_at_each(good: Evidence) -> None:
+    main, events = good.of(Kind.ETCD)
+    both = main.model_copy(
+        update={
+            "processes": main.processes + events.processes,
+            "files": {**main.files, **events.files, "/var/lib/etcd/events": folder("etcd:etcd", "0755")},
+        }
+    )
+    shared = replace(good, reports=(*good.of(Kind.API), both))
+    assert decided(BY_ID["1.1.11"], shared).seen == "etcd-main-1: /var/lib/etcd/events is 0755 etcd:etcd"
+    found = decided(BY_ID["2.2"], shared).findings
+    assert [finding.subject for finding in found] == ["etcd-main-1", "etcd-events-1"]
+
+
+def test_pods_of_ours_and_rights_of_kubernetes_are_not_told(good: Evidence) -> None:
+    own = {
+        "metadata": {"name": "system:x"},
+        "roleRef": {"kind": "ClusterRole", "name": "theirs"},
+        "subjects": [{"kind": "User", "name": "u"}],
+    }
+    rules = [{"verbs": ["*"], "resources": ["*"]}]
+    evidence = with_objects(
+        good,
+        pods=[pod("kube-system", {"hostNetwork": True}), pod("csi", context={"privileged": True})],
+        cluster_role_bindings=[own],
+        cluster_roles=[
+            {"metadata": {"name": "theirs", "labels": {"kubernetes.io/bootstrapping": "x"}}, "rules": rules}
+        ],
+    )
+    told = {id_: decided(BY_ID[id_], evidence).status for id_ in ("5.1.2", "5.1.3", "5.2.2", "5.2.5")}
+    assert set(told.values()) == {Status.PASS}
+
+
+def test_a_binding_of_a_namespace_gives_the_role_of_that_namespace(good: Evidence) -> None:
+    def given(space: str) -> Mapping[str, Any]:
+        return {
+            "metadata": {"name": "b", "namespace": space},
+            "roleRef": {"kind": "Role", "name": "r"},
+            "subjects": [{"kind": "User", "name": space}],
+        }
+
+    rule = {"verbs": ["get"], "resources": ["secrets"]}
+    roles = [{"metadata": {"name": "r", "namespace": "a"}, "rules": [rule]}]
+    seen = decided(BY_ID["5.1.2"], with_objects(good, roles=roles, role_bindings=[given("a"), given("b")])).findings
+    assert [finding.subject for finding in seen] == ["User a"]

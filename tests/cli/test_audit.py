@@ -1,0 +1,81 @@
+"""What `audit` prints, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from audit.evidence import Attempt, Evidence, Kind, Unseen
+from cli import look
+from operations import audit as operation
+from tests.cli.conftest import Menagerie
+
+TRIED = Attempt("M.8", "worker-1 → etcd-main-1 10.77.0.21:2379", True, "silent")
+OPEN = replace(TRIED, ok=False, seen="open")
+Sees = Callable[[Evidence], None]
+
+
+@pytest.fixture
+def sees(monkeypatch: pytest.MonkeyPatch) -> Sees:
+    """What is seen of the lab."""
+
+    def given(evidence: Evidence) -> None:
+        monkeypatch.setattr(look, "has_stack", lambda _: True)
+        monkeypatch.setattr(operation, "look", lambda *_: evidence)
+
+    return given
+
+
+def test_every_control_has_a_line_and_what_was_not_seen_is_counted_as_that(menagerie: Menagerie, sees: Sees) -> None:
+    sees(Evidence(attempts=(TRIED,)))
+    ran = menagerie("audit", "lab")
+    assert ran.code == 0
+    assert "pass       M.8    Workers do not reach etcds" in ran.out
+    assert "not seen   1.2.1  Nobody is answered anonymously, but on health paths" in ran.out
+    *_, last = ran.out.splitlines()
+    assert [int(word) for word in last.split()[1:]] == [1, 143]
+
+
+def test_a_failure_is_told_with_what_was_seen_and_ends_with_1(menagerie: Menagerie, sees: Sees) -> None:
+    sees(Evidence(attempts=(OPEN,)))
+    ran = menagerie("audit", "lab", "--failed")
+    assert ran.code == 1
+    first, second, third, *_ = ran.out.splitlines()
+    assert first == "M  our own"
+    assert second == "fail       M.8    Workers do not reach etcds"
+    assert third.strip() == "worker-1 → etcd-main-1 10.77.0.21:2379: open"
+    assert "1.2.1" not in ran.out
+
+
+@pytest.mark.parametrize(("expected", "code"), [(True, 0), (False, 4)])
+def test_a_host_that_is_unreachable_ends_it_with_4_unless_that_is_by_design(
+    menagerie: Menagerie, sees: Sees, expected: bool, code: int
+) -> None:
+    unseen = (Unseen(Kind.WORKER, "worker-2", "No route to host", expected),)
+    sees(Evidence(attempts=(TRIED,), unseen=unseen))
+    assert menagerie("audit", "lab").code == code
+    sees(Evidence(attempts=(OPEN,), unseen=unseen))
+    assert menagerie("audit", "lab").code == 1
+
+
+def test_a_section_is_chosen_by_the_beginning_of_ids(menagerie: Menagerie, sees: Sees) -> None:
+    sees(Evidence(attempts=(OPEN,)))
+    ran = menagerie("audit", "lab", "--section", "1.2,5.3", "--json")
+    ids = [result["id"] for result in ran.json["results"]]
+    assert ids == [*(f"1.2.{number}" for number in range(1, 31)), "5.3.1", "5.3.2"]
+    assert (ran.code, ran.json["ok"], list(ran.json["counts"])) == (0, True, ["1.2", "5"])
+
+
+def test_a_section_that_is_none_is_refused_before_anything_is_asked(menagerie: Menagerie) -> None:
+    ran = menagerie("audit", "lab", "--section", "1.9")
+    assert ran.code == 2
+    assert "no control begins with 1.9; docs/audit.md lists them" in ran.err
+
+
+def test_as_json_only_what_failed_may_be_asked_for(menagerie: Menagerie, sees: Sees) -> None:
+    sees(Evidence(attempts=(OPEN,)))
+    ran = menagerie("audit", "lab", "--failed", "--json")
+    assert [result["id"] for result in ran.json["results"]] == ["M.8"]
+    assert ran.json["counts"]["1.2"] == {"not seen": 30}

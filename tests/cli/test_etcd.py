@@ -1,0 +1,306 @@
+"""`etcd ...`: what it takes, asks, refuses and prints, over members that are not there."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cli import etcd as verbs
+from cluster.spec import Cluster, RoleName
+from etcd.members import members
+from network.addresses import plan
+from operations import stack
+from operations.agent_client import AgentError
+from operations.etcds import look as looking
+from operations.etcds.client import MemberStatus
+from operations.etcds.look import Etcd, Seen, View
+from operations.record.journal import Unrecorded
+from tests.cli.conftest import Menagerie
+
+AGENT = {
+    "data_dir": "/var/lib/etcd/main", "disk_free": 10**11, "fsync_p99_s": 0.002, "ahead_s": 0.1, "held": "",
+    "kept_aside": {}, "certificates": {"/etc/etcd/main/pki/server.crt": 4e9},
+}  # fmt: skip
+
+
+class NoAgent:
+    """An agent that remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    def act(self, action: str, report: Any = None, **body: Any) -> dict[str, Any]:
+        self.asked.append((action, body))
+        if action == "forget":
+            return {"forgotten": ["before-x"]}
+        raise AgentError(f"asked to {action}")
+
+
+@dataclasses.dataclass
+class World:
+    """Changes of every member's view: fields of `Seen` by the member's name."""
+
+    changes: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    agents: dict[str, NoAgent] = dataclasses.field(default_factory=dict)
+
+    def reach(self, cluster: Cluster, access: object, role: RoleName) -> Etcd:
+        everyone = members(cluster, role, plan(cluster))
+        agents = {each.name: self.agents.setdefault(each.name, NoAgent()) for each in everyone}
+        return Etcd(cluster, role, None, agents, everyone)  # type: ignore[arg-type]
+
+    def look(self, etcd: Etcd) -> View:
+        return View(etcd, tuple(self._seen(number, each) for number, each in enumerate(etcd.members, start=1)))
+
+    def _seen(self, number: int, member: Any) -> Seen:
+        status = MemberStatus(f"{number}", "c1", "1", 70 + number, 2, "3.6.14", 10**8, 9 * 10**7, 8 * 2**30, False, ())
+        seen = Seen(member, status, "", dict(AGENT), "")
+        return dataclasses.replace(seen, **self.changes.get(member.name, {}))
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    made = World()
+    monkeypatch.setattr(stack, "access_to", lambda *_: None)
+    monkeypatch.setattr(verbs, "_snapshots", lambda *_, needed: ())
+    monkeypatch.setattr(verbs, "_operation", lambda *_, **__: nullcontext(Unrecorded()))
+    monkeypatch.setattr(looking, "reach", made.reach)
+    monkeypatch.setattr(looking, "look", made.look)
+    monkeypatch.setenv("COLUMNS", "200")
+    return made
+
+
+def down(error: str = "context deadline exceeded") -> dict[str, Any]:
+    return {"status": None, "ailment": error}
+
+
+def test_the_state_of_sound_etcds_is_a_table_and_nothing_under_it(menagerie: Menagerie, world: World) -> None:
+    done = menagerie("etcd", "state", "lab")
+    assert done.code == 0, done.err
+    assert "etcd main" in done.out and "etcd events" in done.out
+    (row,) = [line.split() for line in done.out.splitlines() if line.startswith("etcd-main-1")]
+    assert row[2:4] == ["healthy", "leader"]
+    assert menagerie("etcd", "state", "lab", "--json").json["findings"] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        (
+            {"etcd-main-2": down()},
+            "main: 2 of 3 members healthy; etcd-main-2 (10.77.0.22) is down. Writes still work; one more loss stops them. "
+            + "Replace it: ./menagerie etcd replace lab main etcd-main-2",
+        ),
+        (
+            {"etcd-main-2": {"ailment": "context deadline exceeded"}},
+            "etcd main: etcd-main-2 can't reach its peers; check TCP 2380 between 10.77.0.22 and 10.77.0.21, 10.77.0.23",
+        ),
+        ({f"etcd-main-{n}": down() for n in (1, 2, 3)}, "etcd main has lost quorum (0 of 3 members)"),
+        (
+            {"etcd-main-3": {"agent": AGENT | {"fsync_p99_s": 0.022}}},
+            "etcd-main-3: fsync p99 22 ms of /var/lib/etcd/main (limit 10 ms)",
+        ),
+        (
+            {"etcd-main-3": {"agent": AGENT | {"ahead_s": -312.0}}},
+            "etcd-main-3: its clock is 312 s behind this machine's",
+        ),
+        ({"etcd-main-3": {"agent": AGENT | {"held": "restore-1"}}}, "etcd-main-3: stopped by restore-1"),
+        ({"etcd-main-3": {"agent": AGENT | {"certificates": {"/x.crt": 0}}}}, "etcd-main-3: /x.crt expires 1970-01-01"),
+        (
+            {"etcd-main-3": {"agent": {}, "agent_error": "no answer"}},
+            'no answer; docs/etcd.md, "An agent does not answer"',
+        ),
+    ],
+)
+def test_what_is_not_as_it_should_be_is_told_with_what_helps(
+    menagerie: Menagerie, world: World, changes: dict[str, Any], text: str
+) -> None:
+    world.changes = changes
+    done = menagerie("etcd", "state", "lab")
+    assert done.code == 1
+    assert text in done.err
+    assert any(text in line for line in menagerie("etcd", "state", "lab", "--json").json["findings"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["restore", "lab", "main", "--to-empty"], 2, "--to-empty is for events"),
+        (["restore", "lab", "main"], 2, "there is no snapshot"),
+        (["restore", "lab", "main", "--file", "/nowhere"], 2, "/nowhere: no such file"),
+        (["restore", "lab", "events", "--to-empty"], 2, "./menagerie etcd restore lab events --yes"),
+        (["replace", "lab", "main", "etcd-main-9"], 2, "its members are etcd-main-1, etcd-main-2, etcd-main-3"),
+        (["replace", "lab", "main", "etcd-main-2"], 2, "etcd-main-2 is healthy"),
+        (["replace", "lab", "main", "etcd-main-2", "--although-healthy"], 2, "replace lab main etcd-main-2 --yes"),
+        (["recover-space", "lab", "main"], 2, "./menagerie etcd recover-space lab main --yes"),
+        (["defragment", "lab", "main"], 0, "no member has 30 % free"),
+        (["defragment", "lab", "main", "--force"], 2, "./menagerie etcd defragment lab main --yes"),
+        (["move-leader", "lab", "main", "etcd-main-1"], 0, "etcd-main-1 leads already"),
+        (["forget", "lab", "main"], 2, "give --token or --older-than"),
+        (["forget", "lab", "main", "--older-than", "soon"], 2, "2h or 7d"),
+        (["state", "nowhere"], 2, "nowhere"),
+        (["restore", "lab", "leases"], 2, "leases"),
+    ],
+)
+def test_what_is_refused_touches_nothing_and_says_why(
+    menagerie: Menagerie, world: World, arguments: list[str], code: int, text: str
+) -> None:
+    done = menagerie("etcd", *arguments)
+    assert done.code == code, done.err
+    assert text in done.err + done.out
+    assert all(agent.asked == [] for agent in world.agents.values())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["restore", "lab", "events", "--to-empty"], "would restore empty: every key of etcd events will be lost"),
+        (["replace", "lab", "main", "etcd-main-2", "--although-healthy"], "would replace etcd-main-2"),
+        (["recover-space", "lab", "main"], "would compact at 73 and defragment etcd-main-1 100.0 MB"),
+        (["defragment", "lab", "main", "--force"], "would defragment etcd-main-1, etcd-main-2, etcd-main-3"),
+        (["move-leader", "lab", "main", "etcd-main-2"], "the leader would move from etcd-main-1 to etcd-main-2"),
+    ],
+)
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(
+    menagerie: Menagerie, world: World, arguments: list[str], text: str
+) -> None:
+    done = menagerie("etcd", *arguments, "--dry-run")
+    assert done.code == 0, done.err
+    assert text in done.out
+    assert all(agent.asked == [] for agent in world.agents.values())
+
+
+def test_a_file_without_facts_is_taken_only_when_that_is_meant(
+    menagerie: Menagerie, world: World, tmp_path: Path
+) -> None:
+    file = tmp_path / "main.db"
+    file.write_bytes(b"x" * 544)
+    bare = menagerie("etcd", "restore", "lab", "main", "--file", str(file))
+    assert (bare.code, "to restore it all the same: --no-facts" in bare.err) == (2, True)
+    meant = menagerie("etcd", "restore", "lab", "main", "--file", str(file), "--no-facts", "--dry-run")
+    assert (meant.code, "only its own digest is checked" in meant.err) == (0, True)
+    facts = tmp_path / "main.db.json"
+    facts.write_text('{"etcd": "main"}')
+    assert (
+        "it lacks time, revision, hash, cluster" in menagerie("etcd", "restore", "lab", "main", "--file", str(file)).err
+    )
+    now = datetime.now(UTC).isoformat()
+    facts.write_text(f'{{"etcd": "main", "time": "{now}", "revision": 60, "hash": "0a", "cluster": "lab"}}')
+    known = menagerie("etcd", "restore", "lab", "main", "--file", str(file), "--dry-run")
+    assert "would be lost" not in known.out
+    assert "in the last 0 minutes will be lost: 13 revisions, from 60" in known.out
+
+
+def test_an_operator_who_says_no_is_told_that_nothing_was_touched(menagerie: Menagerie, world: World) -> None:
+    done = menagerie("etcd", "recover-space", "lab", "main", typed="n\n")
+    assert (done.code, "nothing was touched" in done.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "verb", [["restore", "lab", "events", "--to-empty"], ["replace", "lab", "main", "etcd-main-2"]]
+)
+def test_data_are_not_set_aside_for_a_document_alone(menagerie: Menagerie, world: World, verb: list[str]) -> None:
+    done = menagerie("etcd", *verb, *(["--although-healthy"] if "replace" in verb else []), "--json")
+    assert (done.code, "--json asks nothing, and nothing was touched" in done.err) == (2, True)
+    assert not any(agent.asked for agent in world.agents.values())
+
+
+def test_forget_tells_of_each_member_what_went(menagerie: Menagerie, world: World) -> None:
+    done = menagerie("etcd", "forget", "lab", "main", "--older-than", "7d")
+    assert done.out.splitlines() == [f"etcd-main-{n}: before-x" for n in (1, 2, 3)]
+    assert world.agents["etcd-main-1"].asked == [("forget", {"older_than_s": 604800.0})]
+
+
+def test_a_failure_of_an_agent_is_a_document_with_json(menagerie: Menagerie, world: World) -> None:
+    done = menagerie("etcd", "restore", "lab", "events", "--to-empty", "--yes", "--json")
+    assert (done.code, done.json["error"]["code"]) == (1, "etcd-agent")
+
+
+@pytest.mark.parametrize(
+    "verb", ["state", "restore", "replace", "recover-space", "defragment", "move-leader", "forget"]
+)
+def test_the_help_of_each_verb_has_examples_that_fit(menagerie: Menagerie, verb: str, monkeypatch: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    page = menagerie("etcd", verb, "--help")
+    _, examples = page.out.split("Examples")
+    lines = [line.strip() for line in examples.splitlines() if line.strip()]
+    assert lines and all(line.startswith(f"./menagerie etcd {verb}") for line in lines)
+
+
+@pytest.fixture
+def rolled(world: World, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """All hosts run what their stores hold; `text` is what those hold, and `took` the hosts that took it."""
+    from operations import backups
+    from operations.etcds import roll
+
+    text = json.dumps({"files": [], "downloads": [], "disks": [], "packages": [], "users": [], "start": ["a.timer"]})
+    old = json.dumps({**json.loads(text), "start": []})
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    made = SimpleNamespace(text=text, took=[], running={"sha256": sha256, "whole": True})
+    names = [f"etcd-{role}-{n}" for role in ("main", "events") for n in (1, 2, 3)]
+    access = SimpleNamespace(etcd_payloads=dict.fromkeys(names, text))
+    monkeypatch.setattr(stack, "access_to", lambda *_: access)
+    monkeypatch.setattr(backups, "newest_age", lambda *_: lambda: 60.0)
+    monkeypatch.setattr(NoAgent, "payload", lambda _: json.loads(old), raising=False)
+    world.changes = {name: {"agent": AGENT | {"payload": made.running}} for name in names}
+    monkeypatch.setattr("operations.record.one_operation", lambda *_, **__: nullcontext(Unrecorded()))
+
+    def take(plan: Any, operation: Any, step: Any, report: Any) -> None:
+        made.took += [change.host.name for change in plan.changes]
+
+    monkeypatch.setattr(roll, "roll", take)
+    return made
+
+
+def test_a_roll_has_nothing_to_do_where_every_host_runs_what_its_store_holds(
+    menagerie: Menagerie, rolled: SimpleNamespace
+) -> None:
+    done = menagerie("etcd", "roll", "lab")
+    assert (done.code, done.out) == (0, "nothing to do: every host runs what its store holds\n")
+    assert menagerie("etcd", "roll", "lab", "--json").json["hosts"] == []
+
+
+def test_a_roll_says_what_differs_asks_and_takes_events_before_main_and_leaders_last(
+    menagerie: Menagerie, rolled: SimpleNamespace
+) -> None:
+    rolled.running["sha256"] = "0" * 64
+    dry = menagerie("etcd", "roll", "lab", "--dry-run")
+    assert (dry.code, dry.out) == (0, "would take 6 hosts to another payload\n")
+    assert "start: +a.timer" in dry.err
+    refused = menagerie("etcd", "roll", "lab", "events")
+    assert refused.code == 2
+    assert "./menagerie etcd roll lab events --yes" in refused.err
+    assert menagerie("etcd", "roll", "lab", typed="no").code == 1
+    assert rolled.took == []
+    done = menagerie("etcd", "roll", "lab", "--yes")
+    assert (done.code, done.out) == (0, "6 hosts run what their stores hold\n")
+    events, main = ([f"etcd-{role}-{n}" for n in (2, 3, 1)] for role in ("events", "main"))
+    assert rolled.took == [*events, *main]
+    (first, *_) = menagerie("etcd", "roll", "lab", "main", "--json").json["hosts"]
+    assert (first["host"], first["runs"], first["differences"]) == ("etcd-main-2", "0" * 64, ["start: +a.timer"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"etcd-main-2": down()}, "etcd-main-2: context deadline exceeded"),
+        ({"etcd-main-2": {"agent": {}, "agent_error": "no answer"}}, 'no answer; docs/etcd.md, "An agent does not'),
+    ],
+)
+def test_a_roll_is_refused_while_a_member_ails_that_no_roll_mends(
+    menagerie: Menagerie, world: World, rolled: SimpleNamespace, changes: dict[str, Any], text: str
+) -> None:
+    for name, change in changes.items():
+        world.changes[name] = world.changes[name] | change
+    world.changes["etcd-main-1"] = {"agent": AGENT | {"payload": {"sha256": "0" * 64, "whole": True}}}
+    done = menagerie("etcd", "roll", "lab")
+    assert done.code == 2
+    assert text in done.err
+    assert rolled.took == []

@@ -1,0 +1,81 @@
+"""`operations` and `unlock`: what they print, ask and refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli import exits
+from cluster.load import load_cluster
+from cluster.spec import Cluster
+from operations.record import one_operation, store, take
+from operations.record.holder import Holder
+from operations.record.model import Record, now
+from tests.cli.conftest import Menagerie
+
+LAB = Path(__file__).parents[2] / "inventories" / "lab" / "cluster.yaml"
+
+
+@pytest.fixture
+def lab(menagerie: Menagerie) -> Cluster:
+    return load_cluster(LAB)
+
+
+@pytest.fixture
+def left(lab: Cluster) -> Record:
+    """What a run of a process that is dead left, with one step done."""
+    dead = Holder.this().model_copy(update={"who": "mia@ops-2", "pid": 4711, "started": 1})
+    record = Record(
+        id="4f1c2a9b", run="r", cluster="lab", verb="etcd restore", about="main", repeatable=False, holder=dead,
+        since=now(), heartbeat=now(),
+    )  # fmt: skip
+    take.take(store.local_store("lab"), record, print).done("stopped", member="etcd-main-1")
+    return record
+
+
+def test_on_a_cluster_on_which_nobody_works_the_past_is_shown(menagerie: Menagerie, lab: Cluster) -> None:
+    with one_operation(lab, None, "up", "--limit worker-1"):
+        pass
+    ran = menagerie("operations", "lab")
+    assert ran.code == 0
+    first, second = ran.out.splitlines()
+    assert first.startswith("nobody works on it (")
+    assert "up --limit worker-1" in second
+    assert "  done  0 s" in second
+
+
+def test_what_was_cut_short_is_shown_with_the_commands_that_end_it(menagerie: Menagerie, left: Record) -> None:
+    out = menagerie("operations", "lab").out
+    assert out.startswith("cut short by mia@ops-2 (pid 4711, since ")
+    assert "done: stopped member=etcd-main-1" in out
+    assert "go on with it: ./menagerie etcd restore lab main\n" in out
+    assert "./menagerie unlock lab --operation 4f1c2a9b" in out
+    told = menagerie("operations", "lab", "--json").json
+    assert (told["state"], told["current"]["steps"][0]["facts"]) == ("cut short", {"member": "etcd-main-1"})
+
+
+def test_an_unlock_asks_and_frees(menagerie: Menagerie, left: Record) -> None:
+    refused = menagerie("unlock", "lab", "--operation", "4f1c2a9b")
+    assert refused.code == exits.BAD_INPUT
+    assert "--yes" in refused.err
+    declined = menagerie("unlock", "lab", "--operation", "4f1c2a9b", typed="n\n")
+    assert declined.code == exits.FAILED
+    assert "cut short by mia@ops-2" in declined.out
+    freed = menagerie("unlock", "lab", "--operation", "4f1c2a9b", typed="y\n")
+    assert (freed.code, freed.out.splitlines()[-1]) == (
+        0,
+        'lab is free; "etcd restore main" of mia@ops-2 had done: stopped',
+    )
+    again = menagerie("unlock", "lab", "--operation", "4f1c2a9b", "--json", "--yes")
+    assert (again.code, again.json["error"]["code"]) == (exits.BAD_INPUT, "not-held")
+
+
+def test_what_lives_is_unlocked_only_by_who_insists(menagerie: Menagerie, lab: Cluster) -> None:
+    with pytest.raises(Exception, match="unlocked by"), one_operation(lab, None, "etcd restore", "main") as held:
+        given = ("unlock", "lab", "--operation", held.record.id, "--yes", "--json")
+        refused = menagerie(*given)
+        assert (refused.code, refused.json["error"]["code"]) == (exits.LOCKED, "locked")
+        assert menagerie("operations", "lab").out.startswith("held by ")
+        assert menagerie(*given, "--take-over").code == 0
+        held.done("stopped")

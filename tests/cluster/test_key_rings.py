@@ -1,0 +1,40 @@
+"""The states of a key ring, and what may follow what."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.key_rings import Ring
+
+
+def test_a_rotation_has_three_steps_and_begins_again_with_the_next_generation():
+    assert [str(step) for step in Ring((1,)).steps()] == ["1,2", "2,1", "2"]
+    assert [str(step) for step in Ring((2,)).steps()] == ["2,3", "3,2", "3"]
+    assert [Ring(each).state for each in ((1,), (1, 2), (2, 1))] == ["stable", "introduced", "promoted"]
+
+
+@pytest.mark.parametrize(("now", "way"), [("1,2", ["1"]), ("2,1", ["1,2", "1"]), ("2", []), ("1", [])])
+def test_the_way_back_ends_at_the_former_generation_and_there_is_none_once_that_is_gone(now, way):
+    assert [str(step) for step in Ring.parse(now).steps(back=True)] == way
+
+
+def test_two_states_that_follow_each_other_never_lack_a_generation_that_the_other_works_with():
+    """A host that is a step behind understands what the others make, and they what it makes."""
+    now = Ring()
+    for step in now.steps():
+        assert now.at_work in step.generations
+        assert step.at_work in now.generations
+        now = step
+
+
+@pytest.mark.parametrize("text", ["", "0", "1,3", "1,1", "1,2,3", "2,", "one", "-1", "1 ,2", "1\n"])
+def test_anything_else_is_no_state(text):
+    with pytest.raises(ValueError, match="no state of a key ring"):
+        Ring.parse(text)
+
+
+def test_neighbours_are_a_step_apart_in_either_direction():
+    states = [Ring(), *Ring().steps()]
+    for i, one in enumerate(states):
+        for j, other in enumerate(states):
+            assert one.is_neighbour(other) == (abs(i - j) == 1)

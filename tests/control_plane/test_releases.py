@@ -1,0 +1,227 @@
+"""Programs of each supported release with what they are told here: our flags, kubeadm's configuration, its add-on."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cluster.artefacts import ArtefactSource, catalogue
+from cluster.outputs import ArtefactOutput, ClusterOutputs
+from cluster.releases import SUPPORTED
+from cluster.spec import Cluster
+from control_plane import flags, kubeadm, paths
+from control_plane.flags import Flags
+from control_plane.render import host_config
+from network import addresses
+from operations.access import Access
+from operations.upgrade import versions
+from stacks.pki import encryption_config
+from tests.control_plane.real_api import PATIENCE_S, TOKEN, RealApi, free_ports, started, storing
+from tools import manifest
+
+pytestmark = pytest.mark.xdist_group("releases_flags")
+RELEASES = [release.tested for release in SUPPORTED.values()]
+Program = Callable[[str], Path]
+
+
+@pytest.fixture(params=RELEASES)
+def release(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def at(program: Program, release: str) -> Program:
+    """Programs of the release."""
+    return lambda name: program(manifest.at(name, release) if name.startswith("kube") else name)
+
+
+@pytest.fixture
+def cluster(build: Callable[..., Cluster], release: str) -> Cluster:
+    return build({"kubernetes": {"version": release}, "control_plane": {"api_servers": 2}})
+
+
+def written(cluster: Cluster, folder: Path) -> Path:
+    """kubeadm's configuration with its certificates in a folder."""
+    text = kubeadm.render(cluster, addresses.plan(cluster)).replace(kubeadm.OWN_ADDRESS, "10.77.0.11")
+    path = folder / "kubeadm.yaml"
+    path.write_text(text.replace(paths.PKI, str(folder / "pki")))
+    return path
+
+
+def said(command: list[str | Path]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_kubeadm_takes_our_configuration(at: Program, cluster: Cluster, tmp_path: Path) -> None:
+    assert said([at("kubeadm"), "config", "validate", "--config", written(cluster, tmp_path)]).strip() == "ok"
+
+
+def test_kube_proxies_of_two_releases_differ_by_their_image_alone(
+    program: Program, build: Callable[..., Cluster], tmp_path: Path
+) -> None:
+    """So `upgrade` changes nothing but the image (operations/upgrade/addons.py)."""
+    made = set()
+    for version in RELEASES:
+        config = written(build({"kubernetes": {"version": version}}), tmp_path)
+        words = ["init", "phase", "addon", "kube-proxy", "--config", config, "--print-manifest"]
+        text = said([program(manifest.at("kubeadm", version)), *words])
+        assert f"registry.k8s.io/kube-proxy:v{version}" in text
+        made.add(text.replace(f":v{version}", ":any"))
+    assert len(made) == 1
+
+
+@pytest.fixture
+def folder(at: Program, cluster: Cluster, tmp_path: Path) -> Path:
+    """What stands for /etc/kubernetes, with certificates that the release's own kubeadm made."""
+    said([at("kubeadm"), "init", "phase", "certs", "all", "--config", written(cluster, tmp_path)])
+    # kubeadm trusts and signs by one file; ours are two, so that a rotation can trust more than the one that signs.
+    shutil.copy(tmp_path / "pki" / "ca.crt", tmp_path / "pki" / Path(paths.SIGNING_CA).name)
+    config = host_config(cluster, addresses.plan(cluster), _any_source(cluster))
+    (tmp_path / "menagerie").mkdir()
+    for file in config.files:
+        if file.path.startswith(f"{paths.CONFIG}/"):
+            (tmp_path / "menagerie" / Path(file.path).name).write_text(
+                file.text.replace("/etc/kubernetes", str(tmp_path))
+            )
+    (tmp_path / "encryption-config.yaml").write_text(encryption_config({1: "00" * 32}))
+    (tmp_path / "tokens.csv").write_text(f"{TOKEN},tester,1,system:masters\n")
+    return tmp_path
+
+
+def _any_source(cluster: Cluster) -> ArtefactSource:
+    known = catalogue(cluster.spec.kubernetes.version).values()
+    return ArtefactSource(None, {each.source: "0" * 64 for each in known})
+
+
+def command(program: Path, values: Mapping[str, str], folder: Path) -> list[str]:
+    """The command line as a unit has it, with a folder in the place of /etc/kubernetes."""
+    return [
+        str(program),
+        *(f"--{name}={value.replace('/etc/kubernetes', str(folder))}" for name, value in values.items()),
+    ]
+
+
+def answers(port: int, path: str) -> bool:
+    tls = ssl.create_default_context()
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=tls)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {TOKEN}"})
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+@contextmanager
+def serves(name: str, words: list[str], port: int, path: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The program, once it answers."""
+    with started(name, words, folder) as process:
+        deadline = time.monotonic() + PATIENCE_S
+        while not answers(port, path):
+            assert process.poll() is None, log_of(name, folder)
+            assert time.monotonic() < deadline, log_of(name, folder)
+            time.sleep(0.2)
+        yield process
+
+
+def log_of(name: str, folder: Path) -> str:
+    return (folder / f"{name}.log").read_text()[-3000:]
+
+
+WORK = {
+    "kube-controller-manager": "/api/v1/namespaces/default/serviceaccounts/default",
+    "kube-scheduler": "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler",
+}
+"""What only its work brings about. Both answer on /healthz before they have built their controllers."""
+
+
+def works(name: str, api: RealApi, process: subprocess.Popen[bytes]) -> bool:
+    deadline = time.monotonic() + PATIENCE_S
+    while api.call("GET", WORK[name])[0] != http.HTTPStatus.OK:
+        if process.poll() is not None or time.monotonic() > deadline:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def api_server(cluster: Cluster, folder: Path, etcd: str, port: int) -> Flags:
+    """Our flags; etcd without TLS, and a token instead of a client certificate, are the test's own."""
+    ours = flags.api_server(cluster, addresses.plan(cluster))
+    of_etcd = ("etcd-cafile", "etcd-certfile", "etcd-keyfile", "etcd-servers-overrides")
+    own = {
+        "etcd-servers": etcd,
+        "advertise-address": "127.0.0.1",
+        "bind-address": "127.0.0.1",
+        "secure-port": str(port),
+        "audit-log-path": str(folder / "audit.log"),
+        "token-auth-file": str(folder / "tokens.csv"),
+    }
+    return {name: value for name, value in ours.items() if name not in of_etcd} | own
+
+
+def access(folder: Path, port: int) -> Access:
+    """An operator's, with a client certificate that kubeadm made."""
+    own = "apiserver-kubelet-client"
+    ca, certificate, key = ((folder / "pki" / name).read_text() for name in ("ca.crt", f"{own}.crt", f"{own}.key"))
+    outputs = ClusterOutputs(
+        cluster="lab",
+        endpoint=f"127.0.0.1:{port}",
+        konnectivity="",
+        ca_pem=ca,
+        api_servers=(),
+        etcds={},
+        artefacts=ArtefactOutput(mirror=None, sha256={}, registry=None),
+    )
+    return Access(outputs, certificate, key, "", "", "")
+
+
+def test_the_control_plane_starts_with_our_flags(at: Program, cluster: Cluster, folder: Path) -> None:
+    api_port, manager_port, scheduler_port = free_ports(3)
+    kubeconfig = folder / "controller-manager.conf"
+    it = {"server": f"https://127.0.0.1:{api_port}", "insecure-skip-tls-verify": True}
+    kubeconfig.write_text(json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "x",
+        "clusters": [{"name": "c", "cluster": it}], "users": [{"name": "u", "user": {"token": TOKEN}}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+    }))  # fmt: skip
+    managers = {
+        "kube-controller-manager": (flags.controller_manager(cluster), manager_port),
+        "kube-scheduler": (flags.scheduler(cluster, str(kubeconfig)), scheduler_port),
+    }
+    with storing(at, folder) as etcd:
+        words = command(at("kube-apiserver"), api_server(cluster, folder, etcd, api_port), folder)
+        with serves("kube-apiserver", words, api_port, "/readyz", folder):
+            assert versions.servers(access(folder, api_port)) == {cluster.spec.kubernetes.version}
+            for name, (values, port) in managers.items():
+                words = command(at(name), values | {"secure-port": str(port)}, folder)
+                with serves(name, words, port, "/healthz", folder) as process:
+                    assert works(name, RealApi(api_port), process), log_of(name, folder)
+
+
+def test_the_kubelet_reads_its_configuration(at: Program, cluster: Cluster, tmp_path: Path) -> None:
+    """It ends before it touches the machine, by the one value that the test made wrong."""
+    config = kubeadm.kubelet_configuration(cluster, addresses.plan(cluster))
+    config["authentication"]["x509"] = {}
+    # Of the machine that the test runs on.
+    config["failCgroupV1"] = False
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(config | {"maxPods": -1}))
+    words = ["--config", tmp_path / "config.yaml", "--root-dir", tmp_path / "kubelet", "--cert-dir", tmp_path / "pki"]
+    done = subprocess.run([at("kubelet"), *words], check=False, capture_output=True, text=True, timeout=60)
+    (why,) = (line for line in done.stderr.splitlines() if "failed to validate kubelet configuration" in line)
+    assert "maxPods (--max-pods) -1 must not be a negative number, path" in why
+    assert why.count("invalid configuration:") == 1
+    assert "unknown field" not in done.stderr

@@ -1,0 +1,112 @@
+"""host-report: what it writes, when a report is old, and what its right in the API is for; against a real API server."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from audit.evidence import Kind, Report
+from control_plane import reports
+from control_plane.host import report
+from control_plane.host.api import Api, ApiError
+from control_plane.objects import applied
+from tests.control_plane.real_api import TOKEN, RealApi, running
+
+NOW = 1_760_000_000.0
+
+
+def document(host: str, taken: float) -> str:
+    return json.dumps({"host": host, "taken": taken})
+
+
+class AsReporter:
+    """`control_plane.host.api.Api` over the real API of the test, with the rights of host-report."""
+
+    apply = Api.apply
+
+    def __init__(self, api: RealApi) -> None:
+        self._api = api
+
+    def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        connection = http.client.HTTPSConnection("127.0.0.1", self._api.port, timeout=30, context=self._api._tls)
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": kind, "Impersonate-User": reports.USER}
+        connection.request(method, path, None if body is None else json.dumps(body).encode(), headers)
+        answer = connection.getresponse()
+        told = json.loads(answer.read() or b"null")
+        connection.close()
+        if answer.status >= http.HTTPStatus.BAD_REQUEST:
+            raise ApiError(answer.status, told["message"])
+        return told
+
+
+@pytest.fixture(scope="module")
+def api(program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
+    with running(program, tmp_path_factory.mktemp("api")) as ready:
+        for thing in reports.objects():
+            status, said = ready.apply(applied(thing))
+            assert status in (200, 201), said
+        yield ready
+
+
+def test_hosts_write_their_reports_again_and_again_and_remove_those_of_hosts_that_are_gone(
+    api: RealApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = AsReporter(api)
+    report.report(mine, document("API-1.example", NOW - 2 * report.KEPT_S), NOW - 2 * report.KEPT_S)  # type: ignore[arg-type]
+    report.report(mine, document("api-2", NOW - 900), NOW)  # type: ignore[arg-type]
+    assert "host-report-api-1.example: removed" in capsys.readouterr().out
+    report.report(mine, document("api-2", NOW), NOW)  # type: ignore[arg-type]
+    found = mine.call("GET", report.CONFIGMAPS)["items"]
+    assert {each["metadata"]["name"]: report.taken(each) for each in found} == {"host-report-api-2": NOW}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/v1/namespaces/kube-system/configmaps"),
+        ("GET", "/api/v1/namespaces/menagerie-reports/secrets"),
+        ("POST", "/api/v1/namespaces/menagerie-reports/pods"),
+        ("GET", "/api/v1/nodes"),
+    ],
+)
+def test_it_may_nothing_else(api: RealApi, method: str, path: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        AsReporter(api).call(method, path, {} if method == "POST" else None)
+    assert refused.value.status == http.HTTPStatus.FORBIDDEN
+
+
+def test_what_is_no_report_is_left_alone_and_one_that_cannot_be_read_is_old() -> None:
+    found = [
+        {"metadata": {"name": "kube-root-ca.crt"}, "data": {}},
+        {"metadata": {"name": "host-report-a"}, "data": {report.KEY: "{"}},
+        {"metadata": {"name": "host-report-b"}, "data": {report.KEY: document("b", NOW - report.KEPT_S + 1)}},
+    ]
+    assert report.outdated(found, NOW) == ["host-report-a"]
+
+
+def test_the_collector_runs_as_it_stands_on_a_host(
+    config: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (placed,) = (file for file in config.files if file.path.endswith("/menagerie_evidence.py"))
+    (tmp_path / "menagerie_evidence.py").write_text(placed.text)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found = Report.model_validate_json(report.collected())
+    assert (found.kind, bool(found.listening)) == (Kind.API, True)
+    (tmp_path / "menagerie_evidence.py").write_text("raise SystemExit('no')")
+    with pytest.raises(RuntimeError, match="menagerie_evidence: no"):
+        report.collected()
+
+
+def test_the_unit_sees_processes_of_all_users_and_files_as_they_are(config: Any) -> None:
+    units = {file.path: file.text for file in config.files if file.path.endswith(".service")}
+    text = units["/etc/systemd/system/host-report.service"]
+    assert "ProtectProc=default\n" in text
+    assert "InaccessiblePaths" not in text
+    assert [path for path in units if "ProtectProc=invisible\n" not in units[path]] == [
+        "/etc/systemd/system/host-report.service"
+    ]

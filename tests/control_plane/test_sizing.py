@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.load import find_cluster, load_cluster
+from control_plane import flags, sizing
+from network.addresses import plan
+
+ROOT = Path(__file__).parents[2]
+DOCS = (ROOT / "docs" / "scale.md").read_text()
+
+
+@given(st.integers(0, 20_000), st.integers(0, 20_000))
+def test_a_larger_cluster_never_gets_less_and_none_gets_less_than_kubernetes_default(one: int, other: int) -> None:
+    fewer, more = sorted((one, other))
+    for setting in sizing.SETTINGS:
+        assert setting.default <= setting.at(fewer) <= setting.at(more)
+
+
+@pytest.mark.parametrize("program", ["kube-controller-manager", "kube-scheduler"])
+@given(nodes=st.integers(0, 20_000))
+def test_a_client_may_burst_at_least_as_much_as_it_may_call_in_a_second(program: sizing.Program, nodes: int) -> None:
+    chosen = {setting.flag: setting.at(nodes) for setting in sizing.SETTINGS if setting.program == program}
+    assert chosen["kube-api-burst"] >= chosen["kube-api-qps"]
+
+
+def test_a_small_cluster_has_kubernetes_own_numbers_but_for_the_controller_managers_calls() -> None:
+    assert sizing.flags("kube-apiserver", 1000) == {}
+    assert sizing.flags("kube-scheduler", 1000) == {}
+    assert sizing.flags("kube-controller-manager", 1000) == {"kube-api-qps": "100", "kube-api-burst": "200"}
+
+
+def test_a_size_is_the_most_nodes_that_pools_can_grow_to(build) -> None:
+    region = {"region": {"machine": "lab-small", "min": 1, "max": 3000}}
+    cluster = build({"pools": region})
+    assert sizing.most_nodes(cluster) == 3000 + len(cluster.host_list())
+    assert flags.api_server(cluster, plan(cluster))["max-requests-inflight"] == "800"
+    assert flags.controller_manager(cluster)["kube-api-qps"] == "500"
+    assert flags.scheduler(cluster, "/x")["kube-api-burst"] == "500"
+
+
+def test_the_example_of_2500_machines_is_above_a_thousand() -> None:
+    jaguar = load_cluster(find_cluster("jaguar", ROOT))
+    assert sizing.most_nodes(jaguar) == 2500
+    assert flags.scheduler(jaguar, "/x")["kube-api-qps"] == "200"
+
+
+def test_the_documentation_has_every_setting_at_every_size() -> None:
+    rows = dict(re.findall(r"^\| `(\S+ \S+)` \|((?: \d+ \|){4})", DOCS, re.MULTILINE))
+    for setting in sizing.SETTINGS:
+        shown = [int(number) for number in re.findall(r"\d+", rows.pop(f"{setting.program} {setting.flag}"))]
+        assert shown == [setting.default, *(setting.at(nodes) for nodes in (1000, 3000, 7500))]
+    assert rows == {}

@@ -1,0 +1,32 @@
+"""The lab that is up, or one for these tests alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.load import find_cluster, load_cluster
+from cluster.spec import Cluster
+from operations.access import ROOT, Access
+from operations.stack import access_to, has_stack
+from tests.lab.support import menagerie
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[Cluster]:
+    if os.geteuid() != 0:
+        pytest.skip("the lab needs root: it makes network namespaces, mounts and cgroups")
+    cluster = load_cluster(find_cluster("lab", ROOT))
+    was_up = has_stack(cluster)
+    done = menagerie("up", "lab", "--json")
+    assert done.code == 0, done.err
+    yield cluster
+    if not was_up:
+        menagerie("destroy", "lab", "--yes")
+
+
+@pytest.fixture(scope="session")
+def access(lab: Cluster) -> Access:
+    return access_to(lab)

@@ -1,0 +1,167 @@
+"""Etcds of the lab backed up, tried, put back and mended, while clients write."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from kubernetes import client
+
+from bench.clients import load
+from bench.history import violations
+from bench.injections import do
+from cluster.load import find_cluster, load_cluster
+from operations.access import Access
+from operations.stack import access_to
+from tests.lab.support import ROOT, Run, menagerie
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
+
+QUOTA = 16 * 2**20
+
+
+@pytest.fixture(scope="module")
+def access(lab: Run) -> Access:
+    return access_to(load_cluster(find_cluster("lab", ROOT)))
+
+
+def core(access: Access) -> client.CoreV1Api:
+    return client.CoreV1Api(access.api())
+
+
+def test_a_backup_is_made_on_a_member_and_a_drill_finds_it_good(access: Access) -> None:
+    made = menagerie("etcd", "backup", "lab", "--json")
+    assert made.code == 0, made.err
+    assert set(made.json["made"]) == {"main", "events"}
+    for role in ("main", "events"):
+        do(f"etcd-{role}-1", "systemctl", "start", f"etcd-{role}-drill.service")
+    listed = menagerie("etcd", "backups", "lab", "--json")
+    assert listed.code == 0, listed.out
+    for state in listed.json["etcds"]:
+        assert state["backups"][0]["good"], state
+
+
+def test_main_goes_back_to_a_snapshot_and_no_revision_comes_twice(access: Access) -> None:
+    api = core(access)
+    for name in ("lab-restore-before", "lab-restore-after"):
+        if name in {each.metadata.name for each in api.list_namespaced_config_map("default").items}:
+            api.delete_namespaced_config_map(name, "default")
+    api.create_namespaced_config_map("default", {"metadata": {"name": "lab-restore-before"}})
+    made = menagerie("etcd", "backup", "lab", "main", "--json").json["made"]["main"]
+    later = api.create_namespaced_config_map("default", {"metadata": {"name": "lab-restore-after"}})
+    done = menagerie("etcd", "restore", "lab", "main", "--snapshot", made["id"], "--yes")
+    assert done.code == 0, done.err
+    found = api.list_namespaced_config_map("default")
+    names = {each.metadata.name for each in found.items}
+    assert ("lab-restore-before" in names, "lab-restore-after" in names) == (True, False)
+    assert int(found.metadata.resource_version) > int(later.metadata.resource_version)
+    assert menagerie("status", "lab").code == 0
+    assert menagerie("etcd", "forget", "lab", "main", "--older-than", "0s").code == 0
+
+
+def test_a_member_that_lost_its_disk_joins_anew_and_no_write_is_lost(access: Access) -> None:
+    host = "etcd-main-2"
+    with load(access) as seen:
+        do(
+            host,
+            "sh",
+            "-ec",
+            "systemctl stop etcd-main; rm -rf /var/lib/etcd/main/member; systemctl start --no-block etcd-main",
+        )
+        ailing = menagerie("status", "lab")
+        done = menagerie("etcd", "replace", "lab", "main", host, "--yes")
+    assert ailing.code == 1
+    assert f"./menagerie etcd replace lab main {host}" in ailing.out
+    assert done.code == 0, done.err
+    assert violations(seen.history) == []
+    members = menagerie("etcd", "state", "lab", "--json").json["etcds"]["main"]["members"]
+    assert [each["ailment"] for each in members] == ["", "", ""]
+
+
+def test_events_at_their_quota_disturb_no_other_write_and_are_mended(access: Access) -> None:
+    members = [each.name for each in access.outputs.etcds["events"].members]
+    drop_in = "/run/systemd/system/etcd-events.service.d"
+    text = f"[Service]\\nEnvironment=MENAGERIE_JOIN=--quota-backend-bytes={QUOTA}\\n"
+    try:
+        for host in members:
+            do(
+                host,
+                "sh",
+                "-ec",
+                f"mkdir -p {drop_in}; printf '{text}' > {drop_in}/quota.conf; systemctl daemon-reload",
+            )
+        with ThreadPoolExecutor(len(members)) as pool:
+            list(pool.map(lambda host: do(host, "systemctl", "restart", "etcd-events"), members))
+        filled = (
+            "head -c 1000000 /dev/zero | tr '\\0' x > /tmp/fill; "
+            "i=0; while [ $i -lt 40 ] && etcdctl-events put /registry/lab-fill < /tmp/fill; do i=$((i+1)); done; "
+            "rm /tmp/fill; etcdctl-events alarm list"
+        )
+        assert "NOSPACE" in do(members[0], "sh", "-c", filled)
+        with load(access) as seen:
+            state = menagerie("etcd", "state", "lab")
+            done = menagerie("etcd", "recover-space", "lab", "events", "--yes")
+        assert "./menagerie etcd recover-space lab events" in state.err
+        assert done.code == 0, done.err
+        assert violations(seen.history) == []
+        assert not [each for each in seen.history if each.refused]
+        assert "OK" in do(members[0], "etcdctl-events", "put", "/registry/lab-fill", "x")
+    finally:
+        for host in members:
+            do(host, "sh", "-ec", f"rm -rf {drop_in}; systemctl daemon-reload")
+            do(host, "systemctl", "restart", "etcd-events")
+            do(host, "etcdctl-events", "del", "/registry/lab-fill")
+
+
+@pytest.mark.soak
+def test_members_take_another_payload_one_after_another_while_clients_write(
+    access: Access, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("rolled") / "lab"
+    shutil.copytree(ROOT / "inventories" / "lab", folder)
+    spec = folder / "cluster.yaml"
+    text = spec.read_text()
+    assert text.count("quota: 4GiB") == 2
+    spec.write_text(text.replace("quota: 4GiB", "quota: 3GiB"))
+    machines = _machines(access)
+    try:
+        up = menagerie("up", str(spec), "--yes")
+        assert up.code == 0, up.err
+        assert "./menagerie etcd roll lab" in menagerie("status", str(spec)).out
+        assert menagerie("etcd", "backup", "lab", "main").code == 0
+        dry = menagerie("etcd", "roll", str(spec), "--dry-run", "--json")
+        assert len(dry.json["hosts"]) == 6, dry.err
+        with load(access) as seen:
+            done = menagerie("etcd", "roll", str(spec), "--yes")
+        assert done.code == 0, done.err
+        assert violations(seen.history) == []
+        assert _quotas() == {3 * 2**30}
+        assert menagerie("etcd", "roll", str(spec)).out.startswith("nothing to do")
+    finally:
+        assert menagerie("up", "lab", "--yes").code == 0
+        back = menagerie("etcd", "roll", "lab", "--yes")
+    assert back.code == 0, back.err
+    assert _quotas() == {4 * 2**30}
+    # No machine of a member was made anew for it.
+    assert _machines(access) == machines
+
+
+def _machines(access: Access) -> dict[str, str]:
+    """Host of a member -> when its first process started, in ticks of this machine."""
+    names = [each.name for etcd in access.outputs.etcds.values() for each in etcd.members]
+    return {name: do(name, "cat", "/proc/1/stat").split()[21] for name in names}
+
+
+def _quotas() -> set[int]:
+    etcds = menagerie("etcd", "state", "lab", "--json").json["etcds"]
+    return {each["status"]["quota"] for etcd in etcds.values() for each in etcd["members"]}
+
+
+def test_events_may_begin_anew_with_nothing(access: Access) -> None:
+    done = menagerie("etcd", "restore", "lab", "events", "--to-empty", "--yes")
+    assert done.code == 0, done.err
+    assert menagerie("status", "lab").code == 0
+    history = menagerie("operations", "lab", "--json").json
+    assert "etcd restore" in json.dumps(history)

@@ -1,0 +1,97 @@
+"""Keys of a running lab are changed for new; hosts take them up without a boot."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from lab.errors import LabError
+from lab.hosts import run as on_host
+from tests.lab.support import Run, menagerie
+
+pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(2400)]
+
+HOSTS = ("api-1", "api-2", *(f"etcd-{role}-{number}" for role in ("main", "events") for number in (1, 2, 3)))
+
+
+@contextmanager
+def asking_often() -> Iterator[None]:
+    """Hosts ask their store every few seconds rather than every ten minutes."""
+    over = threading.Event()
+
+    def ask(host: str) -> None:
+        while not over.wait(3):
+            try:
+                on_host(host, ["systemctl", "start", "menagerie-refresh.service"], timeout=1800)
+            except LabError:
+                continue
+
+    threads = [threading.Thread(target=ask, args=(host,)) for host in HOSTS]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+
+
+def _boots() -> dict[str, str]:
+    return {host: on_host(host, ["cat", "/proc/1/stat"]).stdout.split()[21] for host in HOSTS}
+
+
+def _served(member: str) -> str:
+    command = ["cat", f"/etc/etcd/main/pki/{member}.crt"]
+    return on_host("etcd-main-1", command).stdout
+
+
+def test_a_cluster_that_was_just_built_has_nothing_to_renew(lab: Run) -> None:
+    with asking_often():
+        for _ in range(20):
+            status = menagerie("keys", "status", "lab", "--json")
+            if status.code == 0:
+                break
+    assert status.code == 0, status.out
+    assert {ring["state"] for ring in status.json["rings"].values()} == {"stable"}
+
+
+def test_secrets_are_encrypted_anew(lab: Run) -> None:
+    before = _boots()
+    with asking_often():
+        done = menagerie("keys", "rotate", "lab", "encryption", "--json", timeout_s=2000)
+    assert done.code == 0, done.err
+    assert done.json["rewritten"] > 0
+    assert _boots() == before
+    text = on_host("api-1", ["cat", "/etc/kubernetes/encryption-config.yaml"]).stdout
+    assert "key-2" in text
+    assert "key-1" not in text
+
+
+def test_the_key_of_service_accounts_waits_for_tokens_and_pods_go_on(lab: Run) -> None:
+    with asking_often():
+        done = menagerie("keys", "rotate", "lab", "service-account", "--json", timeout_s=2000)
+    assert json.loads(done.out)["error"]["code"] == "not-yet", done.err
+    status = menagerie("status", "lab", "--json")
+    assert status.code == 0, status.out
+
+
+def test_a_new_certificate_of_a_member_arrives_without_a_boot(lab: Run) -> None:
+    before, served = _boots(), _served("server")
+    with asking_often():
+        done = menagerie("keys", "rotate", "lab", "etcd-main-ca", "--json", timeout_s=2000)
+    assert done.code == 0, done.err
+    assert _served("server") != served
+    assert _boots() == before
+    status = menagerie("status", "lab", "--json")
+    assert status.code == 0, status.out
+
+
+def test_an_up_after_that_changes_nothing(lab: Run) -> None:
+    again = menagerie("up", "lab", "--json")
+    assert again.code == 0, again.err
+    assert again.json["stack"]["changes"].keys() == {"same"}

@@ -1,0 +1,196 @@
+"""`menagerie upgrade`: back to the release before and up again, under a workload with a budget that is asked all the time."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from kubernetes import client
+
+from cluster import versions
+from cluster.artefacts import KUBERNETES_PROGRAMS
+from cluster.load import find_cluster, load_cluster
+from lab import hosts, releases
+from operations.stack import access_to
+from operations.verify.workload import IMAGE
+from operations.waiting import wait_until
+from tests.lab.support import ROOT, Run, menagerie
+
+pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]
+
+OLD, NEW = versions.KUBERNETES_BEFORE, versions.KUBERNETES
+NAME, PORT = "upgrade-probe", 8080
+ASKS_FROM = "worker-1"
+SERVE = f"mkdir -p /tmp/www && hostname > /tmp/www/index.html && exec httpd -f -p {PORT} -h /tmp/www"
+RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "runAsNonRoot": True,
+    "runAsUser": 65534,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built() -> None:
+    if OLD not in releases.built((*KUBERNETES_PROGRAMS, "kube-proxy")):
+        names = " ".join(f"{name}@{OLD}" for name in (*KUBERNETES_PROGRAMS, "kube-proxy"))
+        pytest.skip(f"Kubernetes {OLD} was not built, which takes minutes: .venv/bin/python -m tools {names}")
+
+
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The lab's spec with the release before; a path stands for the file that an operator edits."""
+    folder = tmp_path_factory.mktemp("spec") / "lab"
+    shutil.copytree(ROOT / "inventories" / "lab", folder)
+    spec = folder / "cluster.yaml"
+    text = spec.read_text()
+    assert NEW in text
+    spec.write_text(text.replace(NEW, OLD))
+    return str(spec)
+
+
+@pytest.fixture(scope="module")
+def api(lab: Run) -> client.ApiClient:
+    return access_to(load_cluster(find_cluster("lab", ROOT))).api()
+
+
+@dataclass
+class Probe:
+    """Asks a Service from a host, again and again. answers: HTTP status, "000" for none, -> how often."""
+
+    url: str
+    answers: dict[str, int] = field(default_factory=dict)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def run(self) -> None:
+        while not self.over.wait(0.2):
+            words = ["curl", "-s", "-m", "2", "-o", "/dev/null", "-w", "%{http_code}", self.url]
+            status = hosts.run(ASKS_FROM, words).stdout
+            self.answers[status] = self.answers.get(status, 0) + 1
+
+    @property
+    def asked(self) -> int:
+        return sum(self.answers.values())
+
+    @property
+    def failed(self) -> int:
+        return self.asked - self.answers.get("200", 0)
+
+
+def _deployment() -> dict[str, Any]:
+    labels = {"app": NAME}
+    container = {
+        "name": "web",
+        "image": IMAGE,
+        "command": ["sh", "-c", SERVE],
+        "readinessProbe": {"httpGet": {"path": "/", "port": PORT}, "periodSeconds": 1},
+        # kube-proxies have heard by then that the pod is leaving.
+        "lifecycle": {"preStop": {"exec": {"command": ["sleep", "5"]}}},
+        "securityContext": RESTRICTED,
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+    }
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": labels},
+    }
+    pod = {
+        "terminationGracePeriodSeconds": 10,
+        "automountServiceAccountToken": False,
+        "topologySpreadConstraints": [spread],
+        "containers": [container],
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+    }
+    return {
+        "metadata": {"name": NAME},
+        "spec": {
+            "replicas": 3,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }
+
+
+@pytest.fixture
+def probe(api: client.ApiClient) -> Iterator[Probe]:
+    core, apps = client.CoreV1Api(api), client.AppsV1Api(api)
+    labels = {"app": NAME}
+    core.create_namespace({"metadata": {"name": NAME}})
+    apps.create_namespaced_deployment(NAME, _deployment())
+    budget = {"metadata": {"name": NAME}, "spec": {"minAvailable": 2, "selector": {"matchLabels": labels}}}
+    client.PolicyV1Api(api).create_namespaced_pod_disruption_budget(NAME, budget)
+    service = {"metadata": {"name": NAME}, "spec": {"selector": labels, "ports": [{"port": 80, "targetPort": PORT}]}}
+    address = core.create_namespaced_service(NAME, service).spec.cluster_ip
+
+    def missing() -> str:
+        ready = apps.read_namespaced_deployment(NAME, NAME).status.ready_replicas or 0
+        return "" if ready == 3 else f"{ready} of 3 ready"
+
+    wait_until(missing, 120, print)
+    made = Probe(f"http://{address}/")
+    thread = threading.Thread(target=made.run)
+    thread.start()
+    try:
+        yield made
+    finally:
+        made.over.set()
+        thread.join()
+        core.delete_namespace(NAME)
+
+
+def kubelets(api: client.ApiClient) -> set[str]:
+    return {node.status.node_info.kubelet_version for node in client.CoreV1Api(api).list_node().items}
+
+
+def server_versions(path: str) -> set[str]:
+    """Of API servers, kube-proxy and nodes, as the verb sees them."""
+    looked = menagerie("upgrade", path, "--dry-run", "--json")
+    assert looked.code == 0, looked.err
+    running = looked.json["running"]
+    return {
+        *running["hosts"].values(),
+        *running["answers"],
+        running["proxy"],
+        running["said"],
+        *running["nodes"].values(),
+    }
+
+
+def test_up_refuses_another_release_and_touches_nothing(lab: Run, older: str) -> None:
+    refused = menagerie("up", older, "--yes")
+    assert refused.code == 2
+    assert "menagerie upgrade lab" in refused.err
+    assert server_versions("lab") == {NEW}
+
+
+def test_back_and_up_again_under_a_workload(lab: Run, older: str, api: client.ApiClient, probe: Probe) -> None:
+    marked = client.CoreV1Api(api).create_namespaced_config_map(
+        "default", {"metadata": {"name": "kept"}, "data": {"a": "b"}}
+    )
+    back = menagerie("upgrade", older, "--json", timeout_s=1800)
+    assert back.code == 0, back.err
+    assert back.json["stages"] == ["workers at sites", "workers in the region", "kube-proxy", "API servers"]
+    assert server_versions(older) == {OLD}
+    cut = menagerie("upgrade", "lab", "--yes", timeout_s=1800, interrupt_after_s=60)
+    assert cut.code in (0, 130), cut.err
+    up = menagerie("upgrade", "lab", "--json", timeout_s=1800)
+    assert up.code == 0, up.err
+    assert server_versions("lab") == {NEW}
+    assert kubelets(api) == {f"v{NEW}"}
+    found = client.CoreV1Api(api).read_namespaced_config_map("kept", "default")
+    assert (found.metadata.uid, found.data) == (marked.metadata.uid, {"a": "b"})
+    assert probe.asked > 100
+    assert probe.failed <= probe.asked // 100, probe.answers
+
+
+def test_all_is_well_after_it_and_up_finds_nothing_to_do(lab: Run) -> None:
+    status = menagerie("status", "lab", "--json")
+    assert status.code == 0, status.out
+    preview = menagerie("preview", "lab", "--json")
+    assert (preview.code, preview.json["changed"]) == (0, 0), preview.err

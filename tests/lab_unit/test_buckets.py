@@ -1,0 +1,108 @@
+"""The lab's server of buckets, started as the lab starts it, but here on loopback and without its namespace."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+
+from cluster.outputs import BucketOutput
+from etcd import backups as place
+from etcd.host.menagerie_etcd.repository import Repository
+from lab import buckets, mounts, plan, processes, state
+from lab.plan import LabSpec
+from tools import build as programs
+from tools.golang import GoMissing
+
+KEY = {"access_key_id": "menagerie", "secret_access_key": "ab" * 32}
+
+
+def _built() -> dict[str, Path]:
+    try:
+        return {str(each["program"]): Path(str(each["path"])) for each in programs.states() if each["built"]}
+    except GoMissing:
+        return {}
+
+
+PROGRAMS = _built()
+pytestmark = pytest.mark.skipif(
+    not {"restic", "versitygw"} <= set(PROGRAMS), reason="not all in the cache: python -m tools restic versitygw"
+)
+
+
+@pytest.fixture
+def lab() -> LabSpec:
+    return LabSpec("lab", "10.77.0.0/24", {}, "10.77.0.10", (), "", "", "", "", versitygw=str(PROGRAMS["versitygw"]))
+
+
+@pytest.fixture
+def daemons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[processes.Daemon]]:
+    """Those that were asked for; the last of them runs."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(plan, "BUCKETS_PORT", probe.getsockname()[1])
+    monkeypatch.setattr(plan, "SERVICES_ADDRESS", IPv4Address("127.0.0.1"))
+    monkeypatch.setenv("MENAGERIE_LAB_STATE", str(tmp_path))
+    monkeypatch.setattr(mounts, "private_memory", lambda folder: folder.mkdir(parents=True, exist_ok=True))
+    started: list[processes.Daemon] = []
+    running: list[subprocess.Popen[bytes]] = []
+
+    def ensure(daemon: processes.Daemon, ready: object) -> bool:
+        started.append(daemon)
+        running.append(subprocess.Popen(list(daemon.argv), env={"PATH": os.environ["PATH"]}))
+        until = time.monotonic() + 30
+        while not buckets.answers():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        return True
+
+    monkeypatch.setattr(processes, "ensure", ensure)
+    yield started
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+def test_the_server_has_the_cluster_s_buckets_and_opens_them_to_its_key_alone(
+    lab: LabSpec, daemons: list[processes.Daemon], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buckets.ensure(lab)
+    assert daemons == []
+    buckets.put(KEY, lab)
+    (daemon,) = daemons
+    assert KEY["secret_access_key"] not in " ".join(daemon.argv)
+    assert not daemon.environment
+    key_file = state.folder("secrets", "buckets.env")
+    assert key_file.stat().st_mode & 0o777 == 0o600
+    monkeypatch.setenv("PATH", os.pathsep.join([str(PROGRAMS["restic"].parent), os.environ["PATH"]]))
+    url = f"http://127.0.0.1:{plan.BUCKETS_PORT}"
+    for use in plan.BUCKETS:
+        bucket = BucketOutput(kind="s3", name=use, region="us-east-1", endpoint=url)
+        own = {
+            "AWS_ACCESS_KEY_ID": KEY["access_key_id"],
+            "AWS_SECRET_ACCESS_KEY": KEY["secret_access_key"],
+            **place.environment(bucket),
+        }
+        repository = Repository(place.url(bucket, "lab", "main"), "p", own)
+        repository.ensure()
+        assert repository.snapshots() == ()
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(f"{url}/backups", timeout=10)
+    assert {path.name for path in state.folder("buckets", "data").glob("[!.]*")} == set(plan.BUCKETS)
+
+
+def test_another_key_is_another_daemon_and_the_same_one_is_not(lab: LabSpec, daemons: list[processes.Daemon]) -> None:
+    buckets.put(KEY, lab)
+    buckets.ensure(lab)
+    buckets.put({**KEY, "secret_access_key": "cd" * 32}, lab)
+    first, again, other = daemons
+    assert first == again
+    assert first.watched != other.watched

@@ -1,0 +1,61 @@
+"""The front proxy's authority changes while an aggregated API is in use, and the former one is published no more."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from kubernetes import client
+
+from cluster.key_rings import Ring
+from tests.operations.keys.aggregated import aggregated, published
+from tests.operations.keys.region import Region
+from tests.operations.keys.test_rotation import rotation, until_done
+
+pytestmark = pytest.mark.timeout(900)
+
+ADDED_AGAIN_S = 75
+"""API servers look once a minute whether their authorities are published."""
+
+
+def names(core: client.CoreV1Api) -> list[str]:
+    certificates = x509.load_pem_x509_certificates(published(core).encode())
+    return sorted(each.subject.rfc4514_string() for each in certificates)
+
+
+def test_nobody_who_asks_an_aggregated_api_is_refused_and_the_former_authority_stays_away(
+    world: Region, tmp_path: Path
+) -> None:
+    core = client.CoreV1Api(world.access().api())
+    before = world.api.units["kube-apiserver.service"].restarts
+    told: dict[str, list[str]] = {}
+    with aggregated(core, tmp_path) as used:
+        seen, rotated = until_done(world, "front-proxy-ca", lambda state: told.update({state: names(core)}))
+        time.sleep(ADDED_AGAIN_S)
+    assert seen == ["front-proxy-ca 1,2", "front-proxy-ca 2,1", "front-proxy-ca 2"]
+    assert rotated.ended == Ring((2,))
+    both = ["CN=front-proxy", "CN=front-proxy-2"]
+    assert told == {seen[0]: both, seen[1]: both, seen[2]: both[1:]}
+    assert names(core) == ["CN=front-proxy-2"]
+    assert used.failures == []
+    assert set(used.issuers) == {"front-proxy", "front-proxy-2"}
+    assert used.issuers[-1] == "front-proxy-2"
+    assert world.api.units["kube-apiserver.service"].restarts == before, "it reads these again by itself"
+
+
+def test_a_rotation_that_is_given_up_takes_away_what_it_brought(world: Region) -> None:
+    core = client.CoreV1Api(world.access().api())
+
+    class Cut(Exception):
+        pass
+
+    def once_introduced(step: str) -> None:
+        raise Cut
+
+    with pytest.raises(Cut):
+        rotation(world, "front-proxy-ca", once_introduced).run()
+    assert names(core) == ["CN=front-proxy-2", "CN=front-proxy-3"]
+    assert rotation(world, "front-proxy-ca").run(back=True).ended == Ring((2,))
+    assert names(core) == ["CN=front-proxy-2"]

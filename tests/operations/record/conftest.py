@@ -1,0 +1,122 @@
+"""Stores of every kind: in memory, in a folder, and S3 servers on loopback."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.session import Session
+from obstore.store import MemoryStore
+
+from cluster.outputs import BucketOutput
+from operations.access import Access
+from operations.record.holder import Holder
+from operations.record.model import Record, now
+from operations.record.store import FolderStore, RecordStore, bucket_store
+from tests.operations import real_cluster
+from tests.operations.conftest import outputs
+
+KEY = '{"access_key_id": "operator", "secret_access_key": "a-secret-of-this-test"}'
+ELSEWHERE = Holder(who="mia@ops-2", pid=4711, started=1, machine="another-boot/pid:[1]")
+
+
+def record(verb: str = "etcd restore", about: str = "main", *, holder: Holder | None = None, **more: object) -> Record:
+    """A run of this process that begins now."""
+    given = {"holder": holder or Holder.this(), "since": now(), "heartbeat": now(), "repeatable": False, **more}
+    names = {"id": uuid.uuid4().hex[:8], "run": uuid.uuid4().hex, "cluster": "lab"}
+    return Record.model_validate({**names, "verb": verb, "about": about, **given})
+
+
+def access_to(endpoint: str, bucket: str = "records") -> Access:
+    """A cluster whose bucket is at an S3 server."""
+    found = BucketOutput(kind="s3", name=bucket, region="us-east-1", endpoint=endpoint)
+    told = outputs().model_copy(update={"buckets": {"records": found}})
+    return Access(told, "", "", "", "", "", bucket_key=KEY)
+
+
+@pytest.fixture(scope="session")
+def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a real S3 server."""
+    program = real_cluster.program("versitygw")
+    folder = tmp_path_factory.mktemp("s3")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    environment = {**os.environ, "ROOT_ACCESS_KEY": "operator", "ROOT_SECRET_KEY": "a-secret-of-this-test"}
+    command = [program, "--port", f"127.0.0.1:{port}", "--quiet", "posix", str(folder)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+        try:
+            _answers(f"http://127.0.0.1:{port}")
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.kill()
+
+
+@pytest.fixture(scope="session")
+def moto() -> Iterator[str]:
+    """The URL of moto's S3."""
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+    from werkzeug.serving import make_server
+
+    server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def _answers(url: str) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            urllib.request.urlopen(url)
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            assert time.monotonic() < deadline, "the S3 server never answered"
+            time.sleep(0.05)
+        else:
+            return
+
+
+@pytest.fixture(params=["memory", "folder", "moto", "versitygw"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], RecordStore]:
+    """Opens one store, empty at first, as each of several operators would."""
+    if request.param == "memory":
+        objects = MemoryStore()
+        return lambda: RecordStore(objects, "memory", shared=True)
+    if request.param == "folder":
+        return lambda: FolderStore(tmp_path / "records", "a folder")
+    endpoint, name = request.getfixturevalue(request.param), f"records-{uuid.uuid4().hex[:8]}"
+    make_bucket(endpoint, name)
+    access = access_to(endpoint, name)
+
+    def bucket() -> RecordStore:
+        found = bucket_store(access)
+        assert found is not None
+        return found
+
+    return bucket
+
+
+def make_bucket(endpoint: str, name: str) -> None:
+    """As an operator of the S3 server would."""
+    _client(endpoint).create_bucket(Bucket=name)
+
+
+@functools.cache
+def _client(endpoint: str) -> Any:
+    key = json.loads(KEY)
+    session = Session()
+    session.set_credentials(key["access_key_id"], key["secret_access_key"])
+    return session.create_client("s3", "us-east-1", endpoint_url=endpoint)

@@ -1,0 +1,438 @@
+"""One operation at a time: who gets the cluster, who is told what, who goes on with what."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cluster.spec import Cluster
+from operations.access import Access
+from operations.record import (
+    LockedError,
+    RecordStoreError,
+    TakenOverError,
+    hold,
+    ledger,
+    one_operation,
+    operation,
+    read_ledger,
+    store,
+    take,
+    unlock,
+)
+from operations.record.ledger import NotHeldError
+from operations.record.model import CURRENT, Record, State, ago, now, parse
+from operations.record.store import ConflictError, RecordStore
+from tests.operations.conftest import outputs
+from tests.operations.record.conftest import ELSEWHERE, KEY, access_to, make_bucket, record
+
+ROOT = Path(__file__).parents[3]
+Opened = Callable[[], RecordStore]
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from operations.record.errors import LockedError
+from operations.record.holder import Holder
+from operations.record.model import Record
+from operations.record.store import FolderStore, RecordStore
+from operations.record.take import take
+from operations.buckets import open_bucket
+from cluster.outputs import BucketOutput
+
+if sys.argv[1].startswith("http"):
+    endpoint, name = sys.argv[1].rsplit("/", 1)
+    bucket = BucketOutput(kind="s3", name=name, region="us-east-1", endpoint=endpoint)
+    store = RecordStore(open_bucket(bucket, sys.argv[4]), "bucket", shared=True)
+else:
+    store = FolderStore(Path(sys.argv[1]), "a folder")
+while not Path(sys.argv[2]).exists():
+    time.sleep(0.001)
+try:
+    own = Record.model_validate_json(sys.argv[3]).model_copy(update={"holder": Holder.this()})
+    held = take(store, own, print)
+except LockedError:
+    print("locked", flush=True)
+else:
+    held.done("stopped", member="etcd-main-1")
+    print("holds", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def access(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> Access:
+    """A cluster whose bucket is the store under test."""
+    for module in (hold, ledger):
+        monkeypatch.setattr(module, "bucket_store", lambda _: opened())
+    return Access(outputs(), "", "", "", "", "")
+
+
+def current(opened: Opened) -> Record:
+    kept = opened().read(CURRENT)
+    assert kept is not None
+    return parse(kept)
+
+
+def no_clock(silent_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The store's clock goes on by so much."""
+    own = RecordStore.now
+    monkeypatch.setattr(RecordStore, "now", lambda self: own(self) + timedelta(seconds=silent_s))
+
+
+def test_an_operation_holds_its_cluster_for_its_block_and_is_history_then(
+    lab: Cluster, access: Access, opened: Opened
+) -> None:
+    with one_operation(lab, access, "up", "--limit worker-1") as held:
+        assert not held.resumed
+        held.done("stack", changed="3")
+        assert (current(opened).state, current(opened).holder.pid) == (State.RUNNING, os.getpid())
+        with pytest.raises(LockedError), one_operation(lab, access, "up", "--limit worker-1"):
+            raise AssertionError("held twice")
+    found = read_ledger("lab", access)
+    assert found.current is None
+    ended = found.past[0]
+    assert (ended.what, ended.result, ended.steps[0].facts) == ("up --limit worker-1", "done", {"changed": "3"})
+    with one_operation(lab, access, "destroy"):
+        pass
+    assert [each.verb for each in read_ledger("lab", access).past[:2]] in (["destroy", "up"], ["up", "destroy"])
+
+
+def test_who_is_kept_out_is_told_by_whom_and_the_commands_that_help(
+    lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    since = datetime(2026, 11, 20, 14, 2, tzinfo=UTC)
+    theirs = record(holder=ELSEWHERE, since=since)
+    take.take(opened(), theirs, print)
+    with pytest.raises(LockedError) as living, one_operation(lab, access, "up"):
+        raise AssertionError("held twice")
+    text = str(living.value)
+    assert text.startswith(
+        'lab is locked by mia@ops-2 (pid 4711, since 2026-11-20 14:02 UTC, "etcd restore main"), last heard of '
+    )
+    assert "./menagerie operations lab" in text
+    assert f"./menagerie unlock lab --operation {theirs.id} --take-over" in text
+    no_clock(180, monkeypatch)
+    with pytest.raises(LockedError) as dead, one_operation(lab, access, "up"):
+        raise AssertionError("held twice")
+    text = str(dead.value)
+    assert "last heard of 3 min ago" in text
+    assert "go on with it: ./menagerie etcd restore lab main\n" in text
+    assert text.endswith(f"./menagerie unlock lab --operation {theirs.id}")
+
+
+def test_the_same_verb_goes_on_with_a_run_that_says_nothing_any_more(
+    lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = take.take(opened(), record(holder=ELSEWHERE), print)
+    theirs.done("stopped", token="t1")
+    no_clock(take.DEAD_S + 2, monkeypatch)
+    told: list[str] = []
+    with one_operation(lab, access, "etcd restore", "main", report=told.append) as held:
+        assert held.resumed
+        assert held.has("stopped")
+        assert not held.has("started")
+        held.done("started", token="t2")
+        assert dict(held.facts) == {"token": "t2"}
+    assert told == [
+        f"goes on with the run that was cut short, begun {theirs.record.since:%Y-%m-%d %H:%M} UTC; done: stopped"
+    ]
+    with one_operation(lab, access, "etcd restore", "main") as anew:
+        assert not anew.resumed
+        assert not anew.facts
+
+
+def test_the_same_verb_of_something_else_does_not_go_on_with_it(
+    lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take.take(opened(), record(holder=ELSEWHERE), print)
+    no_clock(take.DEAD_S + 2, monkeypatch)
+    with pytest.raises(LockedError), one_operation(lab, access, "etcd restore", "events"):
+        raise AssertionError("held twice")
+
+
+def test_what_a_repeatable_verb_left_stands_in_nobodys_way(
+    lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take.take(opened(), record("up", "", holder=ELSEWHERE, repeatable=True), print).done("stack")
+    no_clock(take.DEAD_S + 2, monkeypatch)
+    with one_operation(lab, access, "destroy") as held:
+        assert not held.resumed
+        assert not held.has("stack")
+    assert {(each.verb, each.result) for each in read_ledger("lab", access).past} >= {
+        ("up", "cut short"),
+        ("destroy", "done"),
+    }
+
+
+def test_an_error_after_a_step_keeps_the_cluster_for_who_goes_on(lab: Cluster, access: Access, opened: Opened) -> None:
+    with pytest.raises(OSError, match="no route"), one_operation(lab, access, "etcd restore", "main") as held:
+        held.done("stopped")
+        raise OSError("no route")
+    assert (current(opened).state, current(opened).error) == (State.CUT_SHORT, "no route")
+    with pytest.raises(LockedError, match="done are: stopped"), one_operation(lab, access, "up"):
+        raise AssertionError("held twice")
+    with one_operation(lab, access, "etcd restore", "main") as again:
+        assert again.resumed
+    with one_operation(lab, access, "up"):
+        pass
+
+
+@pytest.mark.parametrize(("repeatable", "steps"), [(False, 0), (True, 1)])
+def test_an_error_before_any_step_or_of_a_repeatable_verb_frees_the_cluster(
+    lab: Cluster, access: Access, repeatable: bool, steps: int
+) -> None:
+    with pytest.raises(KeyboardInterrupt), one_operation(lab, access, "upgrade", repeatable=repeatable) as held:
+        for number in range(steps):
+            held.done(f"step {number}")
+        raise KeyboardInterrupt
+    found = read_ledger("lab", access)
+    assert (found.current, found.past[0].result) == (None, "interrupted")
+
+
+@pytest.fixture(params=["folder", "moto", "versitygw"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A folder, or the URL of a bucket, for processes of their own."""
+    if request.param == "folder":
+        return str(tmp_path / "records")
+    endpoint, name = request.getfixturevalue(request.param), f"records-{uuid.uuid4().hex[:8]}"
+    make_bucket(endpoint, name)
+    return f"{endpoint}/{name}"
+
+
+def test_of_several_processes_that_begin_at_once_one_holds_the_cluster(tmp_path: Path, place: str) -> None:
+    begin = tmp_path / "begin"
+    started = [_holder(place, begin, verb) for verb in ("up", "destroy", "up", "configure")]
+    try:
+        begin.touch()
+        told = [process.stdout.readline().strip() for process in started if process.stdout]
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+    assert sorted(told) == ["holds", "locked", "locked", "locked"]
+
+
+def test_a_killed_holder_of_this_machine_is_dead_at_once(tmp_path: Path, place: str) -> None:
+    begin = tmp_path / "begin"
+    begin.touch()
+    with _holder(place, begin, "etcd restore") as process:
+        assert process.stdout
+        assert process.stdout.readline() == "holds\n"
+        opened = _opened(place)
+        with pytest.raises(LockedError, match="Wait for its end"):
+            take.take(opened, record(), print)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    held = take.take(opened, record(), print)
+    assert (held.resumed, dict(held.facts)) == (True, {"member": "etcd-main-1"})
+
+
+def test_a_process_id_that_is_used_again_is_another_process() -> None:
+    assert not record().holder.model_copy(update={"started": 1}).lives
+    assert record().holder.lives
+
+
+def test_a_run_that_was_taken_over_notices_with_its_next_step(lab: Cluster, access: Access, opened: Opened) -> None:
+    bob = record(holder=ELSEWHERE.model_copy(update={"who": "bob@ops-3"}))
+    with (
+        pytest.raises(TakenOverError, match=r"taken over by bob@ops-3") as raised,
+        one_operation(lab, access, "etcd restore", "main") as held,
+    ):
+        kept = opened().read(CURRENT)
+        assert kept
+        opened().replace(CURRENT, bob.to_bytes(), kept.version)
+        held.done("wiped")
+    assert "./menagerie operations lab" in str(raised.value)
+    assert current(opened).run == bob.run
+
+
+def test_the_heartbeat_ends_a_run_that_was_taken_over(
+    lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operation, "BEAT_S", 0.5)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupted)
+    try:
+        with pytest.raises(TakenOverError, match="ended: unlocked by"), one_operation(lab, access, "up") as held:
+            unlock("lab", access, held.record.id, take_over=True)
+            time.sleep(30)
+            raise AssertionError("nobody interrupted the work")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert current(opened).result.startswith("unlocked by ")
+
+
+def test_a_heartbeat_is_written_while_the_work_goes_on(
+    lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operation, "BEAT_S", 0.05)
+    with one_operation(lab, access, "up"):
+        first = opened().read(CURRENT)
+        deadline = time.monotonic() + 30
+        while opened().read(CURRENT).version == first.version:  # type: ignore[union-attr]
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_a_clock_that_is_wrong_makes_nobody_dead_and_nobody_alive(
+    lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other machine thinks that it is another day; only the store's clock counts."""
+    wrong = now() - timedelta(days=1)
+    take.take(opened(), record(holder=ELSEWHERE, since=wrong, heartbeat=wrong), print)
+    with pytest.raises(LockedError, match="Wait for its end"), one_operation(lab, access, "etcd restore", "main"):
+        raise AssertionError("held twice")
+    kept = opened().read(CURRENT)
+    assert kept
+    ahead = record(holder=ELSEWHERE, heartbeat=now() + timedelta(days=1))
+    opened().replace(CURRENT, ahead.to_bytes(), kept.version)
+    no_clock(take.DEAD_S + 2, monkeypatch)
+    with one_operation(lab, access, "etcd restore", "main") as held:
+        assert held.resumed
+
+
+def test_an_answer_that_was_lost_on_its_way_is_no_takeover(
+    lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = RecordStore.replace
+
+    def loses(self: RecordStore, key: str, value: bytes, version: object) -> object:
+        monkeypatch.setattr(RecordStore, "replace", own)
+        own(self, key, value, version)  # type: ignore[arg-type]
+        raise ConflictError(key)
+
+    with one_operation(lab, access, "etcd restore", "main") as held:
+        monkeypatch.setattr(RecordStore, "replace", loses)
+        held.done("stopped")
+        held.done("started")
+    assert [step.name for step in current(opened).steps] == ["stopped", "started"]
+
+
+def test_a_record_that_somebody_deleted_is_written_again(lab: Cluster, access: Access, opened: Opened) -> None:
+    with one_operation(lab, access, "etcd restore", "main") as held:
+        opened()._objects.delete(CURRENT)
+        held.done("stopped")
+        assert current(opened).steps[0].name == "stopped"
+
+
+def test_an_object_that_is_no_record_is_an_error_that_says_what_to_do(
+    lab: Cluster, access: Access, opened: Opened
+) -> None:
+    opened().create(CURRENT, b"{}")
+    with pytest.raises(RecordStoreError, match="is no record of an operation"), one_operation(lab, access, "up"):
+        raise AssertionError("held")
+
+
+def test_without_a_bucket_the_record_is_of_this_checkout_and_that_is_said(lab: Cluster) -> None:
+    access, told = Access(outputs(), "", "", "", "", ""), list[str]()
+    with one_operation(lab, access, "configure", report=told.append) as held:
+        assert not held.is_shared
+        with pytest.raises(LockedError), one_operation(lab, access, "up"):
+            raise AssertionError("held twice")
+    assert told == ["lab has no bucket for records yet: operators on other machines don't see this run"]
+    assert [each.verb for each in read_ledger("lab", access).past] == ["configure"]
+
+
+def test_a_bucket_that_does_not_answer_stops_a_run_until_somebody_says_that_it_need_not_be_kept_out(
+    lab: Cluster,
+) -> None:
+    access, told = access_to("http://127.0.0.1:9"), list[str]()
+    with pytest.raises(RecordStoreError) as raised, one_operation(lab, access, "etcd restore", "main"):
+        raise AssertionError("held")
+    assert str(raised.value).endswith("./menagerie etcd restore lab main --without-record")
+    with one_operation(lab, access, "etcd restore", "main", without_record=True, report=told.append) as held:
+        assert not held.is_shared
+    assert "goes on with a record that operators on other machines don't see" in told[0]
+
+
+def test_what_a_run_without_the_bucket_left_is_gone_on_with_in_the_bucket(
+    lab: Cluster, access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as outage:
+        outage.setattr(hold, "bucket_store", store.bucket_store)
+        dead = access_to("http://127.0.0.1:9")
+        with pytest.raises(OSError), one_operation(lab, dead, "etcd restore", "main", without_record=True) as held:
+            held.done("stopped")
+            raise OSError
+    with pytest.raises(LockedError), one_operation(lab, access, "up"):
+        raise AssertionError("held twice")
+    with one_operation(lab, access, "etcd restore", "main") as again:
+        assert again.is_shared == opened().shared
+        assert again.resumed
+        assert again.has("stopped")
+        assert current(opened).steps[0].name == "stopped"
+    with one_operation(lab, access, "up"):
+        pass
+
+
+def test_work_that_is_done_is_done_although_its_bucket_went_away(
+    lab: Cluster, access: Access, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    with one_operation(lab, access, "upgrade", report=told.append) as held:
+        gone = store.bucket_store(access_to("http://127.0.0.1:9"))
+        assert gone
+        held._store = gone
+    assert "could not be written" in told[0]
+    assert [each.result for each in read_ledger("lab", None).past] == ["done"]
+
+
+def test_a_record_that_moved_is_ended_where_it_moved_to(lab: Cluster, access: Access) -> None:
+    with one_operation(lab, access, "destroy", repeatable=True) as held:
+        held.move(store.local_store("lab"))
+    found = read_ledger("lab", None)
+    assert (found.current, [each.result for each in found.past]) == (None, ["done"])
+
+
+def test_only_who_insists_unlocks_what_lives(access: Access, opened: Opened) -> None:
+    theirs = take.take(opened(), record(holder=ELSEWHERE), print).record
+    with pytest.raises(NotHeldError, match="./menagerie operations lab"):
+        unlock("lab", access, "another", take_over=True)
+    with pytest.raises(LockedError):
+        unlock("lab", access, theirs.id, take_over=False)
+    assert unlock("lab", access, theirs.id, take_over=True).run == theirs.run
+    found = read_ledger("lab", access)
+    assert found.current is None
+    assert found.past[0].result.startswith("unlocked by ")
+
+
+def test_what_is_dead_is_unlocked_without_insisting(
+    access: Access, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = take.take(opened(), record(holder=ELSEWHERE), print).record
+    no_clock(take.DEAD_S + 2, monkeypatch)
+    assert unlock("lab", access, theirs.id, take_over=False).id == theirs.id
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(4, "4 s ago"), (61, "1 min ago"), (179, "3 min ago"), (7300, "2 h ago")]
+)
+def test_how_long_ago_is_told_in_the_largest_unit(seconds: float, text: str) -> None:
+    assert ago(seconds) == text
+
+
+def _opened(place: str) -> RecordStore:
+    if not place.startswith("http"):
+        return store.FolderStore(Path(place), "a folder")
+    found = store.bucket_store(access_to(*place.rsplit("/", 1)))
+    assert found
+    return found
+
+
+def _holder(place: str, begin: Path, verb: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", HOLDER, place, str(begin), record(verb).model_dump_json(), KEY]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)

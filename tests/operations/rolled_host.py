@@ -1,0 +1,184 @@
+"""A host that takes another payload: the real menagerie-apply, over a systemd that is stood in for and etcds that are real."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from menagerie_etcd.system import Failure
+
+from cluster.spec import Cluster
+from etcd import render
+from etcd.members import Member
+from etcd.templates import unit_name
+from network.addresses import plan
+from tests.etcd.real import Fleet, until
+from userdata import Payload, applying
+from userdata.payload import packed
+
+APPLY = "menagerie-apply@"
+AGENT = "menagerie-agent.service"
+_TAKEN = re.compile(
+    r"--(?:quota-backend-bytes|snapshot-count|heartbeat-interval|election-timeout)=\d+|--no-such-flag=\d"
+)
+_NOTHING: Mapping[str, Any] = {"secrets": [], "downloads": [], "disks": [], "users": [], "packages": []}
+
+
+def program(folder: Path) -> Any:
+    """menagerie-apply as hosts have it, with globals of its own."""
+    path = folder / "menagerie_apply.py"
+    path.write_text(next(file.text for file in applying.files() if file.path.endswith("apply")))
+    spec = importlib.util.spec_from_file_location("menagerie_apply", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class RolledHost:
+    """A host of the fleet. wanted: SHA-256 of what its store holds. at: called with each step of menagerie-apply."""
+
+    def __init__(self, name: str, fleet: Fleet, units: Any, here: Mapping[Any, Member]) -> None:
+        self.name, self._fleet, self._units, self._here = name, fleet, units, here
+        self.root = fleet.folder / f"host-{name}"
+        self.kept, self.handed, self._files = self.root / "kept", self.root / "handed", self.root / "units"
+        for folder in (self.kept, self.handed, self._files):
+            folder.mkdir(parents=True)
+        self.wanted = ""
+        self.at: Callable[[str], None] = lambda step: None
+        self.restart_agent: Callable[[], None] = lambda: None
+        self.restarts: list[str] = []
+        self._running: dict[str, tuple[threading.Thread, list[BaseException]]] = {}
+        self._program = self._placed()
+        self.be(self.text(fleet.cluster))
+
+    def text(self, cluster: Cluster, agent: str = "one", more: str = "") -> str:
+        """A payload with the units of its members, where this host keeps them. agent: text of its agent's unit."""
+        addresses = plan(cluster)
+        texts = {unit_name(role): render.unit(cluster, role, each.name, addresses) for role, each in self._here.items()}
+        texts |= {AGENT: agent, **({"more.timer": more} if more else {})}
+        files = [{"path": str(self._files / name), "text": text} for name, text in texts.items()]
+        start = [AGENT, *(name for name in texts if name != AGENT)]
+        return json.dumps({**_NOTHING, "files": files, "start": start, "refresh": {"programs": [], "consumers": []}})
+
+    def be(self, text: str) -> None:
+        """As after a boot: the payload is brought about, and its units run."""
+        sha256 = Payload(text).sha256
+        for path in self.kept.iterdir():
+            path.unlink()
+        (self.kept / f"payload-{sha256[:16]}").write_text(text)
+        (self.kept / "payload.sha256").write_text(f"{sha256}  payload-{sha256[:16]}\n")
+        self.wanted = sha256
+        self._boot()
+        for name in self._fleet_units():
+            self._units.started[name] = max(path.stat().st_ctime for path in self._files.iterdir()) + 1
+
+    def want(self, text: str) -> None:
+        """As `up` puts it into the host's store."""
+        self.wanted = Payload(text).sha256
+
+    def is_active(self, unit: str) -> bool:
+        return unit in self._running and self._running[unit][0].is_alive()
+
+    def run(self, unit: str) -> None:
+        """Start the unit, or wait for it where it is under way."""
+        if not self.is_active(unit):
+            failed: list[BaseException] = []
+            sha256 = unit.removeprefix(APPLY).removesuffix(".service")
+            thread = threading.Thread(target=self._apply, args=(sha256, failed), daemon=True)
+            self._running[unit] = (thread, failed)
+            thread.start()
+        thread, failed = self._running[unit]
+        thread.join()
+        if failed:
+            raise Failure(str(failed[0]))
+
+    def _apply(self, sha256: str, failed: list[BaseException]) -> None:
+        try:
+            self._program.apply(sha256)
+        except BaseException as error:  # noqa: BLE001 - whoever waits is told
+            failed.append(error)
+
+    def _placed(self) -> Any:
+        module = program(self.root)
+        module.PAYLOAD, module.HANDED, module.UNITS = self.kept / "payload.sha256", self.handed, self._files
+        module.ask_store = lambda names: {"payload.sha256": self.wanted}
+        module.write = _write
+        module.run = self._systemctl
+        module.succeeds = lambda command, timeout_s=60: self._systemctl(*command)
+        module.started_at = lambda unit: self._units.started.get(unit, 0.0)
+        return module
+
+    def _fleet_units(self) -> list[str]:
+        return [*(unit_name(role) for role in self._here), AGENT, "more.timer"]
+
+    def _systemctl(self, *command: str) -> str:
+        words = list(command)
+        assert words[0] in ("systemctl", "journalctl"), words
+        self.at(" ".join(words))
+        if words[:2] == ["systemctl", "restart"]:
+            return self._restart(words[2])
+        return ""
+
+    def _restart(self, unit: str) -> str:
+        self.restarts.append(unit)
+        if unit == "menagerie-boot.service":
+            self._boot()
+        elif unit == AGENT:
+            self._units.started[unit] = self._after()
+            self.restart_agent()
+        elif unit in self._units.names:
+            role, name = self._units.names[unit]
+            self._units.stop(unit)
+            self._start(unit)
+            ended = self._until_ready(role, name)
+            if ended:
+                self._units.started[unit] = 0.0
+            return ended
+        return ""
+
+    def _start(self, unit: str) -> None:
+        self._units.words[unit] = " ".join(_TAKEN.findall((self._files / unit).read_text()))
+        self._units.start(unit)
+        self._units.started[unit] = self._after()
+
+    def _until_ready(self, role: str, name: str) -> str:
+        """As Type=notify: once the member has joined a quorum, or ended."""
+        member = next(each for each in self._here.values() if each.name == name)
+        number = int(member.name.rpartition("-")[2])
+
+        def settled() -> bool:
+            only = slice(number - 1, number)
+            health = self._fleet.etcdctl(role, f"client-of-{role}", "endpoint", "health", members_=only)
+            return health.returncode == 0 or self._fleet.running[name].poll() is not None
+
+        until(settled, f"{name} ready or ended")
+        ended = self._fleet.running[name].poll()
+        return "" if ended is None else f"{name} ended with {ended}"
+
+    def _boot(self) -> None:
+        config = json.loads((self.kept / (self.kept / "payload.sha256").read_text().split()[1]).read_text())
+        for file in config["files"]:
+            _write(Path(file["path"]), file["text"].encode(), 0o600, "")
+        for unit in config["start"]:
+            if unit in self._units.names and not self._units.is_active(unit):
+                self._start(unit)
+
+    def _after(self) -> float:
+        return max(path.stat().st_ctime for path in self._files.iterdir()) + 1
+
+
+def _write(path: Path, data: bytes, mode: int, owner: str) -> bool:
+    """The boot program's, without another user's files."""
+    if path.exists() and path.read_bytes() == data:
+        return False
+    path.write_bytes(data)
+    return True
+
+
+__all__ = ["AGENT", "APPLY", "RolledHost", "packed", "program"]

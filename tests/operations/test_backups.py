@@ -1,0 +1,198 @@
+"""What operators see of backups: which of them a drill found good, and whether that is long ago."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from cli import backups as verb
+from cluster.outputs import BucketOutput
+from cluster.spec import Backup, Cluster
+from etcd import backups as place
+from etcd.host.menagerie_etcd.repository import Repository, Snapshot
+from operations import backups
+from operations.backups import NoBackupsError, NotBackedUpError, State
+from tests.etcd.backup_support import KEY, Buckets
+from tests.operations.conftest import outputs
+from tools import build as programs
+from tools.golang import GoMissing
+
+HOUR = 3600.0
+NOW = 1_000 * HOUR
+BACKUP = Backup.model_validate({"every": "15m", "keep": "30d"})
+
+
+def _made(id_: str, hours_ago: float) -> Snapshot:
+    tags = {"kind": "backup", "size": "2097152", "revision": "7", "keys": "5", "member": "etcd-main-2"}
+    return Snapshot(id_, NOW - hours_ago * HOUR, tags)
+
+
+def _drilled(of: str, hours_ago: float, ok: str = "yes", why: str = "") -> Snapshot:
+    return Snapshot(
+        f"drill-{hours_ago}",
+        NOW - hours_ago * HOUR,
+        {"kind": "drill", "of": of, "ok": ok, **({"why": why} if why else {})},
+    )
+
+
+def test_the_newest_backup_that_a_drill_found_good_is_what_counts() -> None:
+    listed = [_made("new", 0.1), _made("mid", 5), _drilled("mid", 4), _made("old", 30), _drilled("old", 29)]
+    assert backups.verified_age(listed, NOW) == 5 * HOUR
+    found = backups.state("main", BACKUP, listed, NOW)
+    assert found.ok
+    assert found.told == "3 backups; the newest that a drill found good is 5.0 h old"
+    assert [(kept.id, kept.good, kept.tried is None) for kept in found.backups] == [
+        ("new", False, True),
+        ("mid", True, False),
+        ("old", True, False),
+    ]
+
+
+def test_the_last_drill_of_a_backup_counts_and_what_it_found_is_told() -> None:
+    listed = [_made("new", 2), _drilled("new", 1, "no", "its hash is a"), _drilled("new", 1.5)]
+    assert backups.verified_age(listed, NOW) is None
+    found = backups.state("main", BACKUP, listed, NOW)
+    assert not found.ok
+    assert found.told.endswith("the last drill of the newest failed: its hash is a")
+
+
+@pytest.mark.parametrize(("age", "ok"), [(24.4, True), (24.6, False)])
+def test_a_verified_backup_may_be_two_intervals_and_a_drill_old(age: float, ok: bool) -> None:
+    found = backups.state("main", BACKUP, [_made("one", age), _drilled("one", 0.1)], NOW)
+    assert found.ok is ok
+    assert ("may be 24.5 h old at most" in found.told) is not ok
+
+
+def test_no_backup_and_none_that_was_tried_are_told_apart() -> None:
+    assert backups.state("main", BACKUP, [], NOW).told == "no backup was ever made"
+    assert "none was ever found good" in backups.state("main", BACKUP, [_made("one", 1)], NOW).told
+
+
+def test_an_etcd_without_backups_is_named_with_what_to_write(build: Callable[..., Cluster]) -> None:
+    cluster = build({"etcd": {"main": {"backup": None}}})
+    assert list(backups.with_backups(cluster)) == ["events"]
+    with pytest.raises(NoBackupsError, match=r"etcd.main of lab has no backups; write etcd.main.backup: \{every"):
+        backups.with_backups(cluster, "main")
+
+
+@pytest.mark.parametrize(
+    ("bucket", "url", "environment"),
+    [
+        (
+            BucketOutput(kind="s3", name="b", region="eu-west-1"),
+            "s3:https://s3.eu-west-1.amazonaws.com/b/apes/main",
+            {"AWS_DEFAULT_REGION": "eu-west-1"},
+        ),
+        (
+            BucketOutput(kind="s3", name="b", region="us-east-1", endpoint="http://10.79.1.10:7070"),
+            "s3:http://10.79.1.10:7070/b/apes/main",
+            {"AWS_DEFAULT_REGION": "us-east-1"},
+        ),
+        (
+            BucketOutput(kind="azure", name="backups", account="apes1"),
+            "azure:backups:/apes/main",
+            {"AZURE_ACCOUNT_NAME": "apes1"},
+        ),
+        (BucketOutput(kind="gcs", name="b"), "gs:b:/apes/main", {}),
+    ],
+)
+def test_every_cloud_s_bucket_has_an_address_that_restic_takes(
+    bucket: BucketOutput, url: str, environment: dict[str, str]
+) -> None:
+    assert place.url(bucket, "apes", "main") == url
+    assert place.environment(bucket) == environment
+
+
+def _built() -> dict[str, Path]:
+    try:
+        return {str(each["program"]): Path(str(each["path"])) for each in programs.states() if each["built"]}
+    except GoMissing:
+        return {}
+
+
+PROGRAMS = _built()
+REAL = pytest.mark.skipif(
+    not {"restic", "versitygw"} <= set(PROGRAMS), reason="not all in the cache: python -m tools restic versitygw"
+)
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
+    monkeypatch.setenv("PATH", os.pathsep.join([str(PROGRAMS["restic"].parent), os.environ["PATH"]]))
+    server = Buckets(PROGRAMS["versitygw"], tmp_path)
+    try:
+        server.start("backups")
+        yield server.repository("apes/main")
+    finally:
+        server.stop()
+
+
+@REAL
+def test_a_backup_that_was_asked_for_is_waited_for(repository: Repository, tmp_path: Path) -> None:
+    file = tmp_path / "db"
+    file.write_bytes(b"x" * 1000)
+
+    def ask() -> None:
+        repository.ensure()
+        repository.put(file, "main.db", {"kind": "backup", "member": "etcd-main-1, or -2"})
+
+    made = backups.back_up(repository, ask, look_s=0.1)
+    assert made.tags["member"] == "etcd-main-1; or -2"
+    assert [each.id for each in repository.snapshots()] == [made.id]
+    with pytest.raises(NotBackedUpError, match="no new backup in s3:http://127.0.0.1"):
+        backups.back_up(repository, lambda: None, patience_s=0.5, look_s=0.1)
+    repository.take(made.id, "main.db", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == file.read_bytes()
+
+
+@REAL
+def test_an_operator_reads_the_bucket_by_the_stack_s_outputs(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Callable[..., Cluster]
+) -> None:
+    endpoint = repository.url.removeprefix("s3:").split("/backups/")[0]
+    bucket = BucketOutput(kind="s3", name="backups", region="us-east-1", endpoint=endpoint)
+    key = f'{{"access_key_id": "{KEY["AWS_ACCESS_KEY_ID"]}", "secret_access_key": "{KEY["AWS_SECRET_ACCESS_KEY"]}"}}'
+
+    class Access:
+        def __init__(self) -> None:
+            self.outputs = outputs().model_copy(update={"buckets": {"backups": bucket}})
+            self.backup_passwords = {"main": "p"}
+            self.bucket_key = key
+
+    monkeypatch.setattr(backups, "STATE", tmp_path / "state")
+    access = Access()
+    own = backups.repository(access, "main")  # type: ignore[arg-type]
+    own.ensure()
+    file = tmp_path / "db"
+    file.write_bytes(b"x")
+    kept = own.put(file, "main.db", {"kind": "backup", "size": "1"})
+    main = backups.read_states(build(), access, "main")  # type: ignore[arg-type]
+    assert [each.id for each in main[0].backups] == [kept]
+    with pytest.raises(NoBackupsError, match="was built without backups of etcd events"):
+        backups.read_states(build(), access, "events")  # type: ignore[arg-type]
+
+
+def test_the_verb_lists_the_newest_and_says_by_its_exit_code_whether_all_is_well(
+    monkeypatch: pytest.MonkeyPatch, lab: Cluster
+) -> None:
+    listed = [_made(f"{number:08d}{'f' * 56}", number) for number in range(12)]
+    listed.append(_drilled(listed[0].id, 0, "no", "bad pack"))
+    found: list[State] = [backups.state("main", BACKUP, listed, NOW)]
+    monkeypatch.setattr("operations.stack.access_to", lambda cluster: None)
+    monkeypatch.setattr("operations.backups.read_states", lambda *_: found)
+    monkeypatch.setattr(verb.time, "time", lambda: NOW)
+    app = typer.Typer()
+    app.command()(verb.backups)
+    done = CliRunner().invoke(app, ["lab"])
+    assert done.exit_code == 1
+    assert "found bad 0 s ago" in done.stdout
+    assert "and 2 more; --all shows them" in done.stdout
+    found[0] = backups.state("main", BACKUP, [*listed[:-1], _drilled(listed[0].id, 0)], NOW)
+    done = CliRunner().invoke(app, ["lab", "--json"])
+    assert done.exit_code == 0
+    assert '"verified_s": 0.0' in done.stdout

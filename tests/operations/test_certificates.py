@@ -1,0 +1,148 @@
+"""Certificates as `status` sees them: of real TLS servers on loopback, an etcd among them."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from cluster.outputs import EtcdOutput, HostOutput
+from operations.access import Access
+from operations.etcds.client import EtcdClient
+from operations.status import Item
+from operations.status.certificates import certificates
+from operations.status.etcds import figures
+from stacks.certificates import Request, Signed, issue, new_authority
+from tests.operations.conftest import outputs
+from tests.operations.real_cluster import program
+
+CA, ETCD_CA = new_authority("kubernetes"), new_authority("etcd-main")
+OPERATOR = issue(CA, Request("menagerie-operator", usages=("client",), days=30))
+OPERATOR_ETCD = issue(ETCD_CA, Request("menagerie-operator", usages=("client",), days=30))
+
+
+@contextmanager
+def serving(folder: Path, signed: Signed) -> Iterator[int]:
+    """A TLS server that shows a certificate, and its port."""
+    (folder / "server.pem").write_text(signed.certificate + signed.private_key)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "server.pem")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            while True:
+                try:
+                    plain, _ = listener.accept()
+                except OSError:
+                    return
+                try:
+                    context.wrap_socket(plain, server_side=True).close()
+                except OSError:
+                    plain.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield listener.getsockname()[1]
+
+
+def access_to(api: int, etcd: int) -> Access:
+    members = (HostOutput(name="etcd-main-1", address="127.0.0.1"),)
+    told = outputs().model_copy(
+        update={
+            "endpoint": f"127.0.0.1:{api}",
+            "ca_pem": CA.certificate,
+            "api_servers": (HostOutput(name="api-1", address="127.0.0.1"),),
+            "etcds": {"main": EtcdOutput(members=members, client_port=etcd, ca_pem=ETCD_CA.certificate)},
+        }
+    )
+    return Access(
+        told, OPERATOR.certificate, OPERATOR.private_key, OPERATOR_ETCD.certificate, OPERATOR_ETCD.private_key, ""
+    )
+
+
+def seen(access: Access, days: int = 0) -> dict[str, Item]:
+    return {item.name: item for item in certificates(access, datetime.now(UTC) + timedelta(days=days))}
+
+
+@pytest.fixture
+def nowhere() -> int:
+    """A port at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port
+
+
+def test_each_kind_is_a_line_with_the_days_that_are_left(tmp_path: Path, nowhere: int) -> None:
+    with serving(tmp_path, issue(CA, Request("kube-apiserver", days=365))) as port:
+        found = seen(access_to(port, nowhere))
+    assert all(item.ok for item in found.values())
+    assert list(found) == ["of operators", "of authorities", "of API servers"]
+    assert found["of operators"].detail.startswith(("29 days left at least", "30 days left at least"))
+    assert found["of API servers"].detail == "364 days left at least, of api-1; 1 seen"
+
+
+@pytest.mark.parametrize(("days", "told"), [(310, "54 days left, until "), (366, "expired on ")])
+def test_a_certificate_in_the_last_sixth_of_its_life_is_told_of(
+    tmp_path: Path, nowhere: int, days: int, told: str
+) -> None:
+    with serving(tmp_path, issue(CA, Request("kube-apiserver", days=365))) as port:
+        found = seen(access_to(port, nowhere), days)
+    item = found["of API servers: api-1"]
+    assert not item.ok
+    assert item.detail.startswith(told)
+    assert item.help == "./menagerie up lab"
+
+
+def test_a_certificate_of_a_stranger_is_told_of(tmp_path: Path, nowhere: int) -> None:
+    with serving(tmp_path, issue(new_authority("other"), Request("kube-apiserver"))) as port:
+        item = seen(access_to(port, nowhere))["of API servers: api-1"]
+    assert (item.ok, item.detail) == (False, "not of the CA that the stack knows, but of CN=other")
+
+
+def test_a_certificate_that_is_not_valid_yet_points_at_the_clock(tmp_path: Path, nowhere: int) -> None:
+    found = seen(access_to(nowhere, nowhere), days=-2)
+    assert "is this machine's clock right?" in found["of operators: the API"].detail
+
+
+@pytest.fixture
+def member(tmp_path: Path, nowhere: int) -> Iterator[int]:
+    """The client port of a real etcd of one member."""
+    names = Request("etcd-main-1", dns_names=("localhost",), addresses=("127.0.0.1",))
+    signed = issue(ETCD_CA, names)
+    for name, text in (("ca", ETCD_CA.certificate), ("crt", signed.certificate), ("key", signed.private_key)):
+        (tmp_path / name).write_text(text)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        peer = free.getsockname()[1]
+    command = [
+        program("etcd"), "--data-dir", tmp_path / "etcd", "--unsafe-no-fsync", "--client-cert-auth",
+        "--listen-client-urls", f"https://127.0.0.1:{nowhere}", "--advertise-client-urls", f"https://127.0.0.1:{nowhere}",
+        "--listen-peer-urls", f"http://127.0.0.1:{peer}", "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
+        "--initial-cluster", f"default=http://127.0.0.1:{peer}", "--trusted-ca-file", tmp_path / "ca",
+        "--cert-file", tmp_path / "crt", "--key-file", tmp_path / "key",
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while EtcdClient(access_to(nowhere, nowhere), "main").ailments()["etcd-main-1"]:
+                assert time.monotonic() < deadline, "etcd never answered"
+                time.sleep(0.2)
+            yield nowhere
+        finally:
+            process.kill()
+
+
+def test_a_real_member_shows_its_certificate_and_its_figures(member: int) -> None:
+    access = access_to(1, member)
+    found = seen(access)
+    assert found["of etcd main"].detail == "364 days left at least, of etcd-main-1; 1 seen"
+    one, quorum = figures("lab", "main", EtcdClient(access, "main"))
+    assert one.ok
+    assert one.detail.startswith("member of main, healthy, leader, 0 MiB in use, 0 MiB on disk of 2.0 GiB")
+    assert (quorum.ok, quorum.detail) == (True, "1 of 1 members answer; etcd-main-1 leads, term 2")

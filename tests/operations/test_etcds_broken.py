@@ -1,0 +1,107 @@
+"""A member that breaks in a way which it does not mend by itself, on real etcds: what is said of it, and what mends it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bench.injections import flip
+from operations.etcds import replace, space
+from operations.etcds.client import EtcdError
+from operations.etcds.look import findings
+from operations.record.journal import Unrecorded
+from tests.etcd.real import NO_ETCD, PROGRAMS, until
+from tests.operations.etcds_support import Site, quiet, silent, site
+
+pytestmark = [
+    pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD),
+    pytest.mark.xdist_group("etcds"),
+]
+
+
+@pytest.fixture
+def here(build: Any, tmp_path: Any) -> Iterator[Site]:
+    with site(build, tmp_path) as made:
+        yield made
+
+
+def told(here: Site) -> str:
+    """The worst that is wrong. A disk that is slow for the moment is told after it."""
+    line = findings(here.view())[0]
+    print(line)
+    return line
+
+
+def ended(here: Site, member: str) -> None:
+    until(lambda: here.fleet.running[member].poll() is not None, f"{member} has ended")
+
+
+def replaced(here: Site, member: str) -> Unrecorded:
+    operation = Unrecorded()
+    replace.refuse(here.view(), member, although_healthy=False)
+    after = replace.replace(here.view(), member, operation, quiet, silent)
+    assert all(each.healthy for each in after.seen)
+    return operation
+
+
+def test_a_member_whose_database_was_corrupted_does_not_start_and_is_replaced_with_its_data_kept(here: Site) -> None:
+    for number in range(50):
+        here.put("main", f"/kept/{number}", "x" * 4000)
+    here.fleet.kill("etcd-main-3")
+    assert flip(here.data("main", 3) / "member/snap/db", every=2) > 20
+    here.fleet.start("main", "etcd-main-3")
+    ended(here, "etcd-main-3")
+    line = told(here)
+    assert "2 of 3 members healthy; etcd-main-3" in line
+    assert "is down (" in line and "Writes still work" in line
+    assert line.endswith("Replace it: ./menagerie etcd replace lab main etcd-main-3")
+    operation = replaced(here, "etcd-main-3")
+    assert (here.data("main", 3) / f".menagerie/before-{operation.facts['token']}/snap/db").is_file()
+    for number in (1, 2, 3):
+        found = here.ctl("main", "get", "/kept/", "--prefix", "--keys-only", only=number).stdout.split()
+        assert len(found) == 50
+
+
+def test_a_removed_member_never_comes_back_with_its_old_data_and_is_told_of(here: Site) -> None:
+    etcd = here.etcd()
+    gone = next(each for each in etcd.client.listed() if each.name == "etcd-main-3")
+    replace.once_settled(lambda: etcd.client.remove(gone.id), silent)
+    ended(here, "etcd-main-3")
+    here.fleet.start("main", "etcd-main-3")
+    ended(here, "etcd-main-3")
+    assert "removed" in told(here)
+    assert gone.id not in [each.id for each in here.etcd().client.listed()]
+    replaced(here, "etcd-main-3")
+
+
+def test_a_member_killed_while_it_defragments_opens_its_data_again_and_the_step_is_done_when_it_is_run_again(
+    here: Site,
+) -> None:
+    value = "x" * 500_000
+    for number in range(150):
+        assert here.fleet.etcdctl("main", "client-of-main", "put", f"/big/{number}", text=value).returncode == 0
+    view, folder = here.view(), here.data("main", 3) / "member/snap"
+    failures: list[EtcdError] = []
+
+    def defragment() -> None:
+        try:
+            space.defragment(view, ["etcd-main-3"], Unrecorded(), quiet, silent)
+        except EtcdError as error:
+            failures.append(error)
+
+    runs = threading.Thread(target=defragment)
+    runs.start()
+    until(lambda: any(folder.glob("db.tmp*")), "the new database is being written")
+    here.fleet.kill("etcd-main-3")
+    runs.join()
+    assert failures
+    here.fleet.start("main", "etcd-main-3")
+    here.fleet.wait_until_healthy("main")
+    after = space.defragment(here.view(), ["etcd-main-3"], Unrecorded(), quiet, silent)
+    assert all(each.healthy for each in after.seen)
+    assert not list(folder.glob("db.tmp*"))
+    found = here.ctl("main", "get", "/big/", "--prefix", "--keys-only", only=3).stdout.split()
+    assert len(found) == 150

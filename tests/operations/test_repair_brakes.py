@@ -1,0 +1,173 @@
+"""What keeps repairs from starting, on a real API server, and what it remembers."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from cluster.spec import Cluster
+from operations import notebook, removals
+from operations.breaker import Kind, Removal
+from operations.drain import Mark, Rules, cordon
+from operations.reboot import Rebooter
+from operations.removals import NoRoomError
+from operations.repair import records
+from operations.repair.hands import ByCommand
+from operations.repair.health import SKIP
+from operations.repair.look import BY, UnknownHostError, limits_of, plan
+from operations.repair.run import Repairs, Tools, keep
+from tests.operations.real_cluster import World
+from tests.operations.repairs import (
+    NAMES,
+    SETTINGS,
+    NoPower,
+    around,
+    ends,
+    joined,
+    look,
+    mend,
+    silence,
+)
+
+pytestmark = pytest.mark.xdist_group("real_cluster")
+
+
+@pytest.fixture
+def cluster(build: Callable[..., Cluster]) -> Cluster:
+    return build({"repair": SETTINGS})
+
+
+@pytest.fixture
+def fleet(real: World) -> World:
+    return joined(real)
+
+
+def test_too_many_at_once_are_left_alone_and_an_override_is_for_one_run(
+    build: Callable[..., Cluster], fleet: World
+) -> None:
+    cluster = build({"repair": {**SETTINGS, "max_unhealthy": "40%"}})
+    silence(fleet, "worker-1", "worker-3")
+    found = look(cluster, fleet)
+    assert (found.allowed, [brake.kind for brake in found.decision.brakes]) == ((), [Kind.POOL])
+    assert found.decision.brakes[0].text.startswith("2 of 3 nodes in pool workers are unhealthy (66 %, limit 40 %)")
+    here = around(cluster, fleet)
+    allowed = plan(replace(here, limits=here.limits.overridden(unhealthy="70%"))).allowed
+    assert [case.host for case in allowed] == ["worker-1", "worker-3"]
+
+
+def test_a_rack_that_is_silent_is_left_alone(cluster: Cluster, fleet: World) -> None:
+    silence(fleet, "worker-1", "worker-2")
+    found = look(cluster, fleet)
+    assert (found.allowed, [brake.kind for brake in found.decision.brakes]) == ((), [Kind.RACK])
+
+
+def test_all_at_once_pauses_everything_until_they_are_back(cluster: Cluster, fleet: World) -> None:
+    silence(fleet, *NAMES)
+    found = look(cluster, fleet)
+    assert (found.allowed, found.decision.paused) == ((), True)
+    keep(around(cluster, fleet), found)
+    fleet.say(fleet.hosts["worker-1"])
+    fleet.say(fleet.hosts["worker-3"])
+    found = look(cluster, fleet)
+    assert (found.allowed, found.decision.brakes[0].kind) == ((), Kind.ALL_AT_ONCE)
+    fleet.say(fleet.hosts["worker-2"])
+    keep(around(cluster, fleet), look(cluster, fleet))
+    assert removals.known(fleet.api())[1] is False
+
+
+def test_an_unwell_control_plane_stops_everything(cluster: Cluster, fleet: World) -> None:
+    silence(fleet, "worker-2")
+    found = plan(around(cluster, fleet, "etcd-main-2: member of main, context deadline exceeded"))
+    assert (found.allowed, found.decision.brakes[0].kind) == ((), Kind.CONTROL_PLANE)
+
+
+def test_a_brake_that_appears_under_way_begins_no_other_host(build: Callable[..., Cluster], fleet: World) -> None:
+    cluster = build({"repair": {**SETTINGS, "max_unhealthy": "2"}})
+    silence(fleet, "worker-1", "worker-3")
+    found = look(cluster, fleet)
+    assert len(found.allowed) == 2
+    silence(fleet, "worker-2")
+    tools = Tools(Rebooter(cluster, fleet.api, fleet, Rules(), 30), NoPower(), ByCommand(), lambda *_: None)
+    repairs = Repairs(around(cluster, fleet), tools)
+    rolled = repairs.run(found, found.allowed, lambda _: None)
+    assert repairs.results == {}
+    assert "all 3 nodes went NotReady together" in rolled.why_stopped
+
+
+def test_two_runs_cannot_take_more_than_the_share_together(cluster: Cluster, fleet: World) -> None:
+    limits = replace(limits_of(cluster), max_removed="50%")
+    api, now, refused = fleet.api(), time.time(), []
+
+    def one(number: int) -> None:
+        try:
+            removals.take(fleet.api(), Removal(f"n{number}", now, BY), limits, 8)
+        except NoRoomError as error:
+            refused.append(str(error))
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(7)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(removals.known(api)[0]), len(refused)) == (4, 3)
+    assert "4 nodes were taken out meanwhile" in refused[0]
+    removals.take(api, Removal("later", now + 3601, BY), limits, 8)
+    assert [each.host for each in removals.known(api)[0]] == ["later"]
+
+
+def test_what_the_window_leaves_no_room_for_waits(build: Callable[..., Cluster], fleet: World) -> None:
+    cluster = build({"repair": {**SETTINGS, "max_removed": "50%"}})
+    silence(fleet, "worker-1")
+    assert ends(mend(cluster, fleet)) == {"worker-1": "mended"}
+    silence(fleet, "worker-3")
+    found = look(cluster, fleet)
+    assert found.allowed == ()
+    assert (
+        "1 of 3 nodes were taken out within 1h, and the limit is 50 %; these wait: worker-3"
+        in found.decision.brakes[0].text
+    )
+
+
+def test_others_nodes_and_those_that_are_to_be_skipped_are_left_out(cluster: Cluster, fleet: World) -> None:
+    silence(fleet, "worker-1", "worker-3")
+    cordon(fleet.api(), "worker-1", Mark("reboot", "linux-image-6.1"))
+    fleet.merge("/api/v1/nodes/worker-3", {"metadata": {"annotations": {SKIP: "Ana looks at its firmware"}}})
+    found = look(cluster, fleet)
+    assert found.cases == ()
+    assert "it is out of service by reboot: linux-image-6.1" in found.left_out["worker-1"]
+    assert "Ana looks at its firmware" in found.left_out["worker-3"]
+
+
+def test_a_node_is_not_judged_before_its_time_and_no_condition_before_its_own(
+    build: Callable[..., Cluster], fleet: World
+) -> None:
+    silence(fleet, "worker-2")
+    young = build({"repair": {**SETTINGS, "node_startup": "30m"}})
+    slow = build({"repair": {**SETTINGS, "conditions": [{"type": "Ready", "status": "False", "after": "10m"}]}})
+    assert (look(young, fleet).cases, look(slow, fleet).cases) == ((), ())
+    # It counts for the brakes none the less: others may be about to follow it.
+    assert [each.name for each in look(slow, fleet).seen.fleet.members if not each.well] == ["worker-2"]
+
+
+def test_a_limit_names_hosts_pools_racks_or_sites(cluster: Cluster, fleet: World) -> None:
+    silence(fleet, "worker-1", "worker-3")
+    assert [case.host for case in look(cluster, fleet, None, "r2").cases] == ["worker-3"]
+    assert [case.host for case in look(cluster, fleet, None, "worker-1", "onprem").cases] == ["worker-1", "worker-3"]
+    with pytest.raises(UnknownHostError, match="worker-9 fits no node, pool, rack or site; did you mean"):
+        look(cluster, fleet, None, "worker-9")
+
+
+def test_pages_are_changed_by_several_at_once_and_none_is_lost(fleet: World) -> None:
+    def add(number: int) -> None:
+        notebook.change(fleet.api(), records.NAME, lambda pages: pages.setdefault("n", []).append(number))
+
+    threads = [threading.Thread(target=add, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(notebook.read(fleet.api(), records.NAME)["n"]) == list(range(6))

@@ -1,0 +1,180 @@
+"""`menagerie repair` from its command line to a real API server; hosts are those of real_cluster.py."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from cli.running import run
+from cluster.spec import Cluster
+from operations import removals
+from operations.drain import mark_of
+from operations.reboot import Rebooter
+from operations.repair import records
+from tests.operations.conftest import outputs
+from tests.operations.real_cluster import World
+from tests.operations.repairs import NAMES, SETTINGS, joined, silence
+
+pytestmark = pytest.mark.xdist_group("real_cluster")
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Access:
+    """An operator's, to the cluster of this test."""
+
+    def __init__(self, fleet: World) -> None:
+        self.outputs, self.api = outputs(), fleet.api
+
+    @contextmanager
+    def ssh_key_file(self) -> Iterator[None]:
+        yield None
+
+
+@pytest.fixture
+def fleet(real: World) -> World:
+    return joined(real)
+
+
+@pytest.fixture
+def menagerie(
+    fleet: World,
+    build: Callable[..., Cluster],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> Callable[..., Ran]:
+    @contextmanager
+    def ssh(cluster: Cluster, known_hosts: str, key: Path | None) -> Iterator[World]:
+        yield fleet
+
+    monkeypatch.setattr("operations.reboot.STATE", tmp_path)
+    monkeypatch.setattr("operations.ssh.Ssh", ssh)
+    monkeypatch.setattr("operations.stack.access_to", lambda *_: Access(fleet))
+    monkeypatch.setattr("operations.repair.means.control_plane", lambda *_: "")
+    # Of a node_startup in which no node is judged nobody could come back.
+    monkeypatch.setattr("operations.repair.means.Rebooter", lambda *given: Rebooter(*given[:4], 30.0))
+    monkeypatch.setattr("cli.repair.checked", lambda _: build({"repair": SETTINGS}))
+
+    def call(*words: str, typed: str | None = None) -> Ran:
+        monkeypatch.setattr("sys.stdin", io.StringIO() if typed is None else Terminal(typed))
+        code = run(["repair", "lab", *words])
+        told = capsys.readouterr()
+        return Ran(code, told.out, told.err)
+
+    return call
+
+
+def boots(fleet: World) -> list[int]:
+    return [fleet.hosts[name].boots for name in NAMES]
+
+
+def test_where_nothing_is_broken_nothing_is_done_and_nobody_asked(menagerie: Callable[..., Ran], fleet: World) -> None:
+    ran = menagerie()
+    assert (ran.code, ran.out) == (0, "lab: nothing to repair, 3 nodes looked at\n"), ran.err
+
+
+def test_a_dry_run_says_what_is_broken_and_changes_nothing(menagerie: Callable[..., Ran], fleet: World) -> None:
+    silence(fleet, "worker-2")
+    ran = menagerie("--dry-run")
+    assert (ran.code, ran.out) == (1, "lab: 1 of 3 nodes to repair, 1 may start; none was touched\n")
+    assert "worker-2 (workers): reboot: NotReady (Test)" in ran.err
+    told = json.loads(menagerie("--dry-run", "--json").out)
+    assert [(each["host"], each["step"], each["allowed"]) for each in told["hosts"]] == [("worker-2", "reboot", True)]
+    assert (boots(fleet), mark_of(fleet.core.read_node("worker-2"))) == ([0, 0, 0], None)
+    assert (removals.known(fleet.api()), records.known(fleet.api())) == (((), False), {})
+
+
+def test_it_asks_before_it_begins_and_says_what_became_of_each(menagerie: Callable[..., Ran], fleet: World) -> None:
+    silence(fleet, "worker-2")
+    ran = menagerie()
+    assert (ran.code, "./menagerie repair lab --yes" in ran.err) == (2, True)
+    ran = menagerie(typed="n\n")
+    assert (ran.code, "Repair 1 hosts? 0 pods are evicted. [y/N]" in ran.err, boots(fleet)) == (1, True, [0, 0, 0])
+    ran = menagerie(typed="y\n")
+    assert (ran.code, ran.out) == (0, "lab: 1 mended, 0 left; 3 nodes looked at\n"), ran.err
+    assert ("✓ worker-2  mended: reboot" in ran.err, boots(fleet)) == (True, [0, 1, 0])
+
+
+def test_a_brake_is_told_and_an_override_is_printed(menagerie: Callable[..., Ran], fleet: World) -> None:
+    silence(fleet, "worker-1", "worker-3")
+    ran = menagerie("--yes", "--max-unhealthy", "40%")
+    assert (ran.code, boots(fleet)) == (1, [0, 0, 0])
+    assert "--max-unhealthy 40% stands in place of the spec's limit, for this run" in ran.err
+    assert "2 of 3 nodes in pool workers are unhealthy (66 %, limit 40 %). No repair will start" in ran.err
+    told = json.loads(menagerie("--json", "--max-unhealthy", "40%").out)
+    assert ([each["allowed"] for each in told["hosts"]], told["brakes"][0]["kind"]) == ([False, False], "pool")
+
+
+def test_a_ticket_stays_until_it_is_told_that_it_is_mended(menagerie: Callable[..., Ran], fleet: World) -> None:
+    silence(fleet, "worker-2")
+    fleet.hosts["worker-2"].answers = False
+    ran = menagerie("--yes", "--json")
+    (host,) = json.loads(ran.out)["hosts"]
+    assert (ran.code, host["end"], boots(fleet)) == (1, "ticket", [0, 0, 0])
+    ran = menagerie("--yes")
+    assert (ran.code, ran.out) == (1, "lab: 0 mended, 1 left; 3 nodes looked at\n")
+    assert "worker-2: ticket: turn it off and on by hand" in ran.err
+    fleet.hosts["worker-2"].answers = True
+    ran = menagerie("--yes", "--retry", "worker-2")
+    assert (ran.code, boots(fleet)) == (0, [0, 1, 0]), ran.err
+    assert "worker-2: forgotten: 0 repairs, and its ticket: turn it off" in ran.err
+
+
+def test_a_service_goes_on_after_what_passes(
+    menagerie: Callable[..., Ran], fleet: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from operations.waiting import TimedOutError
+
+    silence(fleet, "worker-2")
+    rounds: list[float] = []
+
+    def away(*_: object) -> str:
+        if not rounds:
+            raise TimedOutError("gave up after 3 s: the API server does not answer")
+        return ""
+
+    def sleep(seconds: float) -> None:
+        rounds.append(seconds)
+        if len(rounds) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("operations.repair.means.control_plane", away)
+    monkeypatch.setattr("cli.repair.time.sleep", sleep)
+    monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
+    ran = menagerie("--watch", "30", "--yes")
+    assert (ran.code, rounds, boots(fleet)) == (130, [30, 30, 30], [0, 1, 0]), ran.err
+    assert "error: gave up after 3 s" in ran.err
+    assert ran.out == "lab: 1 mended, 0 left; 3 nodes looked at\nlab: nothing to repair, 3 nodes looked at\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--watch", "30"), "--watch asks nobody: add --yes"),
+        (("--max-removal", "lots"), "--max-removal"),
+        (("--limit", "worker-9", "--yes"), "worker-9 fits no node"),
+        (("--retry", "worker-9", "--yes"), "worker-9 fits no node"),
+        (("--drain-timeout", "5"), "--drain-timeout"),
+    ],
+)
+def test_options_that_are_none_are_refused(
+    menagerie: Callable[..., Ran], fleet: World, words: tuple[str, ...], told: str
+) -> None:
+    ran = menagerie(*words)
+    assert (ran.code, told in ran.err) == (2, True), ran.err

@@ -1,0 +1,223 @@
+"""What must be refused, tried on real programs: an etcd, an API server, and connections of this machine."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from audit.evidence import Attempt
+from cluster.outputs import EtcdOutput, HostOutput
+from cluster.spec import Cluster
+from operations import trials
+from operations.trials import Try
+from remote.executor import Done
+from stacks.certificates import Request, Signed, issue, new_authority
+from tests.control_plane.real_api import RealApi, running
+from tests.operations.conftest import FakeAccess, outputs
+from tests.operations.real_cluster import Ended, program
+
+HERE = "127.0.0.1"
+CA = new_authority("etcd-main")
+OPERATOR = issue(CA, Request("menagerie-operator", usages=("client",)))
+AUTHENTICATION = Path(__file__).parents[2] / "control_plane" / "files" / "authentication.yaml"
+
+
+def free(count: int) -> list[int]:
+    sockets = [socket.create_server((HERE, 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+@contextmanager
+def etcd(folder: Path, *, asks: bool = True) -> Iterator[EtcdOutput]:
+    """A member with TLS, ready. asks: clients for certificates of its authority."""
+    client, peer = free(2)
+    served = issue(CA, Request("etcd-main-1", dns_names=("localhost",), addresses=(HERE,)))
+    for name, text in (("ca.crt", CA.certificate), ("crt", served.certificate), ("key", served.private_key)):
+        (folder / name).write_text(text)
+    command = [
+        program("etcd"), f"--data-dir={folder / 'data'}", f"--listen-client-urls=https://{HERE}:{client}",
+        f"--advertise-client-urls=https://{HERE}:{client}", f"--listen-peer-urls=http://{HERE}:{peer}",
+        f"--initial-advertise-peer-urls=http://{HERE}:{peer}", f"--initial-cluster=default=http://{HERE}:{peer}",
+        f"--cert-file={folder / 'crt'}", f"--key-file={folder / 'key'}",
+        "--unsafe-no-fsync", *(("--client-cert-auth=true", f"--trusted-ca-file={folder / 'ca.crt'}") if asks else ()),
+    ]  # fmt: skip
+    found = EtcdOutput(members=(HostOutput(name="m-1", address=HERE),), client_port=client, ca_pem=CA.certificate)
+    with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+        try:
+            wait(client)
+            yield found
+        finally:
+            process.kill()
+
+
+def wait(port: int) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            socket.create_connection((HERE, port), 1).close()
+            return
+        except OSError:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def access(found: EtcdOutput, operator: Signed = OPERATOR) -> FakeAccess:
+    only = outputs().model_copy(update={"etcds": {"main": found}})
+    return FakeAccess(only, etcd_certificate=operator.certificate, etcd_key=operator.private_key)
+
+
+def test_an_etcd_that_asks_for_its_certificates_refuses_all_others(tmp_path: Path) -> None:
+    with etcd(tmp_path) as found:
+        tried = list(trials.strangers_at_etcds(access(found)))  # type: ignore[arg-type]
+    assert [(each.ok, each.seen) for each in tried] == [(True, "refused")] * 2, tried
+
+
+def test_an_etcd_that_asks_for_none_is_found(tmp_path: Path) -> None:
+    with etcd(tmp_path, asks=False) as found:
+        tried = list(trials.strangers_at_etcds(access(found)))  # type: ignore[arg-type]
+    assert [(each.ok, each.seen) for each in tried] == [(False, "accepted")] * 2, tried
+
+
+def test_a_member_that_refuses_the_operator_or_is_down_proves_nothing(tmp_path: Path) -> None:
+    somebody = issue(new_authority("somebody"), Request("menagerie-operator"))
+    with etcd(tmp_path) as found:
+        (refused,) = trials.strangers_at_etcds(access(found, somebody))  # type: ignore[arg-type]
+    (down,) = trials.strangers_at_etcds(access(found))  # type: ignore[arg-type]
+    assert (refused.ok, "not accepted: refused" in refused.seen) == (None, True)
+    assert (down.ok, "no answer: Connection refused" in down.seen) == (None, True)
+
+
+def test_a_secret_that_is_not_ciphertext_is_found(tmp_path: Path) -> None:
+    with etcd(tmp_path) as found:
+        for name, value in (("a", "k8s:enc:secretbox:v1:key-1:\x01\x02"), ("b", '{"kind":"Secret"}')):
+            put(found, f"/registry/secrets/kube-system/{name}", value)
+        keys = ["kube-system/a", "kube-system/b", "kube-system/gone"]
+        tried = list(trials.secrets_at_rest(access(found), keys))  # type: ignore[arg-type]
+        (none,) = trials.secrets_at_rest(access(found), [])  # type: ignore[arg-type]
+    assert tried == [
+        Attempt("M.5", "Secret kube-system/a", True, "begins with k8s:enc:secretbox"),
+        Attempt("M.5", "Secret kube-system/b", False, "is not encrypted"),
+    ]
+    assert none.ok is None
+
+
+def put(found: EtcdOutput, key: str, value: str) -> None:
+    etcd_client = trials.EtcdClient(access(found), "main")  # type: ignore[arg-type]
+    etcd_client._answer("put", key, value)
+
+
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RealApi, Path]]:
+    """An API server that answers strangers on health paths alone, with the file that ours have."""
+    folder = tmp_path_factory.mktemp("limited")
+    with running(program, folder, "--authentication-config", str(AUTHENTICATION)) as ready:
+        yield ready, folder
+
+
+@dataclass
+class OfApi(FakeAccess):
+    """To an API server of this test."""
+
+    @property
+    def server(self) -> str:
+        return self.url
+
+
+def strangers(api: RealApi, folder: Path) -> dict[str, bool | None]:
+    ca = (folder / "certificates" / "apiserver.crt").read_text()
+    reached = OfApi(outputs().model_copy(update={"ca_pem": ca}), f"https://{HERE}:{api.port}")
+    return {each.subject: each.ok for each in trials.strangers_at_the_api(reached)}  # type: ignore[arg-type]
+
+
+def test_strangers_are_answered_on_health_paths_alone(limited: tuple[RealApi, Path]) -> None:
+    found = strangers(*limited)
+    assert len(found) == len(trials.ANSWERED) + len(trials.REFUSED)
+    assert set(found.values()) == {True}, found
+
+
+def test_an_api_that_answers_strangers_is_found_and_a_silent_one_tells_nothing(tmp_path: Path) -> None:
+    with running(program, tmp_path) as api:
+        open_ = strangers(api, tmp_path)
+    silent = strangers(api, tmp_path)
+    assert {path for path, ok in open_.items() if ok is False} == {f"GET {path}" for path in trials.REFUSED}
+    assert set(silent.values()) == {None}
+
+
+@dataclass
+class Here:
+    """An executor that has this machine for every host. asked: what ran."""
+
+    code: int = 0
+
+    def start(self, host: str, words: Sequence[str]) -> Ended:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        return Ended(Done(self.code or done.returncode, done.stdout + done.stderr))
+
+
+@pytest.fixture
+def listening() -> Iterator[int]:
+    with socket.create_server((HERE, 0)) as server:
+        yield server.getsockname()[1]
+
+
+def from_here(tries: Sequence[Try], endpoint: int, executor: Here | None = None) -> list[bool | None]:
+    found = trials.from_site(executor or Here(), "worker-1", f"{HERE}:{endpoint}", tries)
+    return [each.ok for each in found]
+
+
+def test_a_port_that_should_be_closed_is_found_open(listening: int) -> None:
+    (closed,) = free(1)
+    tries = [Try("M.8", "etcd-main-1", HERE, listening), Try("M.8", "etcd-main-1", HERE, closed)]
+    assert from_here(tries, listening) == [False, True]
+
+
+def test_a_worker_that_does_not_even_reach_the_load_balancer_proves_nothing(listening: int) -> None:
+    (closed,) = free(1)
+    assert from_here([Try("M.8", "etcd-main-1", HERE, closed)], closed) == [None]
+    assert from_here([Try("M.8", "etcd-main-1", HERE, closed)], listening, Here(code=255)) == [None]
+
+
+def test_a_server_that_knows_no_strangers_is_told_from_one_that_does(
+    limited: tuple[RealApi, Path], listening: int
+) -> None:
+    """Of a kubelet it is the same answer."""
+    api, _ = limited
+    (closed,) = free(1)
+    asked = Try("M.10", "worker-1", HERE, api.port, frozenset({"401"}), "/pods")
+    answered = replace(asked, path="/livez")
+    assert from_here([asked, answered, replace(asked, port=closed)], listening) == [True, False, None]
+
+
+def test_the_tries_are_of_every_member_and_api_server_and_of_some_nodes(lab: Cluster) -> None:
+    reached = FakeAccess(outputs())
+    tries = trials.tries_of(lab, reached, {"api-1": ["10.77.0.11"]}, {"worker-1": "10.78.1.11"})  # type: ignore[arg-type]
+    etcds = {(each.target, each.port) for each in tries if each.control == "M.8"}
+    assert {("etcd-main-1", 2379), ("etcd-main-3", 2380), ("etcd-events-2", 2381), ("etcd-events-2", 2382)} <= etcds
+    assert len(etcds) == 18
+    assert {each.port for each in tries if each.target == "api-1"} == set(trials.BEHIND_THE_BALANCER)
+    assert {(each.port, each.path) for each in tries if each.target == "worker-1"} == {(10250, "/pods"), (10255, "")}
+
+
+@pytest.mark.parametrize(
+    ("value", "secret", "ok"),
+    [("-----BEGIN PRIVATE KEY-----", (), False), ("-----BEGIN PRIVATE KEY-----", ("some",), True), ("x", (), None)],
+)
+def test_an_output_with_a_key_is_marked_secret(value: str, secret: Sequence[str], ok: bool | None) -> None:
+    found = list(trials.marked_secret({"some": value, "outputs": "{}"}, frozenset(secret)))
+    assert [each.ok for each in found] == ([] if ok is None else [ok])
+
+
+def test_an_output_that_is_named_a_key_is_one() -> None:
+    (found,) = trials.marked_secret({"bucket_key": json.dumps({})}, frozenset())
+    assert found.ok is False

@@ -1,0 +1,176 @@
+"""Workers brought to another version on a real API server; what stands for their kubelets is in real_cluster.py."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from cluster.spec import Cluster
+from operations import drain
+from operations.drain import Mark, Rules, cordon, mark_of
+from operations.reboot_needs import all_nodes
+from operations.record.journal import Unrecorded
+from operations.rolling import Outcome, Rolled, State
+from operations.upgrade.nodes import BY, Nodes
+from tests.operations.real_cluster import World
+
+pytestmark = pytest.mark.xdist_group("real_cluster")
+NAMES = ("worker-1", "worker-2", "worker-3")
+OLD, NEW = "v1.35.4", "v1.36.4"
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drain, "AGAIN_S", 0.5)
+
+
+@pytest.fixture
+def fleet(real: World) -> World:
+    """The lab's three workers with the former kubelet, and a pod on each."""
+    for name in NAMES:
+        host = real.add(name)
+        host.version = OLD
+        real.say(host)
+    real.replicas("web", 3)
+    real.until(lambda: real.ready("web") == 3)
+    return real
+
+
+class Configured:
+    """Stands for Ansible: brings a new kubelet, unless a host is to fail, or its kubelet not to come back."""
+
+    def __init__(self, fleet: World) -> None:
+        self.fleet = fleet
+        self.batches: list[tuple[str, ...]] = []
+        self.fails: dict[str, str] = {}
+        self.silent: set[str] = set()
+
+    def __call__(self, hosts: tuple[str, ...]) -> Mapping[str, str]:
+        self.batches.append(hosts)
+        for name in hosts:
+            assert self.fleet.pods(name) == []
+            if name not in self.fails and name not in self.silent:
+                self.fleet.hosts[name].version = NEW
+                self.fleet.say(self.fleet.hosts[name])
+        return {name: why for name, why in self.fails.items() if name in hosts}
+
+
+def brought(cluster: Cluster, configured: Configured, operation: Unrecorded | None = None, **more: Any) -> Rolled:
+    fleet = configured.fleet
+    rules = Rules(timeout_s=30)
+    nodes = Nodes(cluster, fleet.api, configured, operation or Unrecorded(), rules, **{"ready_s": 20, **more})
+    stale = [name for name in NAMES if fleet.hosts[name].version == OLD]
+    return nodes.bring(stale, lambda _: None, lambda _: None)
+
+
+def states(rolled: Rolled) -> dict[str, State]:
+    return {outcome.host: outcome.state for outcome in rolled.outcomes}
+
+
+def marks(fleet: World) -> dict[str, Mark | None]:
+    return {node.metadata.name: mark_of(node) for node in all_nodes(fleet.api())}
+
+
+@contextmanager
+def probed(fleet: World, app: str) -> Iterator[list[int]]:
+    """How many pods of a workload run, looked at again and again for the length of a block."""
+    seen, over = list[int](), threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            seen.append(fleet.ready(app))
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_canary_goes_first_and_the_pool_spares_no_more_than_it_says(lab: Cluster, fleet: World) -> None:
+    configured, operation = Configured(fleet), Unrecorded()
+    fleet.seen_out.clear()
+    done = brought(lab, configured, operation)
+    assert done.succeeded, done
+    assert configured.batches == [(name,) for name in NAMES]
+    assert max(map(len, fleet.seen_out)) == 1
+    assert marks(fleet) == dict.fromkeys(NAMES)
+    assert list(operation.steps) == [f"workers {name}" for name in NAMES]
+
+
+def test_after_the_canary_a_pool_goes_in_batches(build: Callable[..., Cluster], fleet: World) -> None:
+    configured = Configured(fleet)
+    assert brought(build({"pools": {"workers": {"max_unavailable": "2"}}}), configured).succeeded
+    assert configured.batches == [("worker-1",), ("worker-2", "worker-3")]
+
+
+def test_a_workload_with_a_budget_never_falls_below_it(build: Callable[..., Cluster], fleet: World) -> None:
+    fleet.budget("web", "web", 2)
+    with probed(fleet, "web") as seen:
+        assert brought(build({"pools": {"workers": {"max_unavailable": "2"}}}), Configured(fleet)).succeeded
+    assert len(seen) > 10
+    assert min(seen) >= 2
+
+
+def test_a_canary_that_fails_is_the_last_and_is_tried_first_again(lab: Cluster, fleet: World) -> None:
+    configured = Configured(fleet)
+    configured.fails = {"worker-1": "kubelet: Kubelet and kubeadm are here: no space left"}
+    first = brought(lab, configured)
+    assert states(first) == {"worker-1": State.FAILED, "worker-2": State.NOT_BEGUN, "worker-3": State.NOT_BEGUN}
+    assert "no space left" in first.outcomes[0].text
+    assert "kubectl uncordon worker-1" in first.outcomes[0].text
+    assert first.why_stopped == "worker-1 failed"
+    left = marks(fleet)
+    assert (left["worker-1"] or Mark("", "")).by == BY
+    assert (left["worker-2"], left["worker-3"]) == (None, None)
+    configured.fails, configured.batches = {}, []
+    assert brought(lab, configured).succeeded
+    assert configured.batches[0] == ("worker-1",)
+    assert marks(fleet) == dict.fromkeys(NAMES)
+
+
+def test_a_kubelet_that_stays_the_old_one_keeps_its_node_out_of_service(lab: Cluster, fleet: World) -> None:
+    configured = Configured(fleet)
+    configured.silent = {"worker-1"}
+    done = brought(lab, configured, ready_s=1)
+    assert states(done)["worker-1"] is State.FAILED
+    assert "the kubelet says that it is 1.35.4" in done.outcomes[0].text
+    assert marks(fleet)["worker-1"]
+
+
+def test_a_node_that_preflight_holds_back_is_not_given_back(lab: Cluster, fleet: World) -> None:
+    configured = Configured(fleet)
+    fleet.hosts["worker-1"].verdict = "False"
+    fleet.say(fleet.hosts["worker-1"])
+    done = brought(lab, configured, ready_s=1)
+    assert states(done)["worker-1"] is State.FAILED
+    assert "its preflight says Test" in done.outcomes[0].text
+
+
+def test_a_node_that_another_verb_has_is_left_to_it(lab: Cluster, fleet: World) -> None:
+    cordon(fleet.api(), "worker-1", Mark("reboot", "for a test"))
+    configured = Configured(fleet)
+    done = brought(lab, configured)
+    assert states(done)["worker-1"] is State.FAILED
+    assert configured.batches == []
+    assert (marks(fleet)["worker-1"] or Mark("", "")).by == "reboot"
+
+
+def test_a_drain_that_no_budget_allows_gives_the_node_back(lab: Cluster, fleet: World) -> None:
+    fleet.budget("web", "web", 3)
+    configured = Configured(fleet)
+    nodes = Nodes(lab, fleet.api, configured, Unrecorded(), Rules(timeout_s=2), 20)
+    told: list[Outcome] = []
+    done = nodes.bring(NAMES, lambda _: None, told.append)
+    assert states(done) == {"worker-1": State.FAILED, "worker-2": State.NOT_BEGUN, "worker-3": State.NOT_BEGUN}
+    assert [each.host for each in told] == ["worker-1"]
+    assert configured.batches == []
+    assert marks(fleet) == dict.fromkeys(NAMES)

@@ -1,0 +1,120 @@
+"""What is to be done, in which order, from what runs and what the spec says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from cluster.spec import Cluster
+from operations.upgrade.plan import GROUP, Stage, plan, wrong
+from operations.upgrade.versions import Running
+
+OLD, NEW = "1.35.4", "1.36.4"
+WORKERS = ("worker-1", "worker-2", "worker-3")
+REGION = "lab-region-1"
+
+
+@pytest.fixture
+def at(build: Callable[..., Cluster]) -> Callable[[str], Cluster]:
+    return lambda version: build({"kubernetes": {"version": version}})
+
+
+def runs(hosts: Mapping[str, str] | str, addons: str, nodes: Mapping[str, str] | str, **more: Any) -> Running:
+    """One version for all of a kind, or one each."""
+    servers = dict.fromkeys(("api-1", "api-2"), hosts) if isinstance(hosts, str) else dict(hosts)
+    listed = dict.fromkeys((*WORKERS, REGION), nodes) if isinstance(nodes, str) else dict(nodes)
+    answers = frozenset(each for each in servers.values() if each)
+    return Running(servers, answers, addons, addons, listed, **{"region": frozenset({REGION}), **more})
+
+
+def test_up_goes_from_api_servers_to_workers(at: Callable[[str], Cluster]) -> None:
+    found = plan(at(NEW), runs(OLD, OLD, OLD))
+    assert not found.is_back
+    assert found.stages == (Stage.SERVERS, Stage.ADDONS, Stage.REGION, Stage.WORKERS)
+    assert (found.servers, found.region, found.workers) == (("api-1", "api-2"), (REGION,), WORKERS)
+    assert list(wrong(found)) == []
+
+
+def test_back_goes_from_workers_to_api_servers(at: Callable[[str], Cluster]) -> None:
+    found = plan(at(OLD), runs(NEW, NEW, NEW))
+    assert found.is_back
+    assert found.stages == (Stage.WORKERS, Stage.REGION, Stage.ADDONS, Stage.SERVERS)
+    assert list(wrong(found)) == []
+
+
+def test_what_runs_already_is_left_alone(at: Callable[[str], Cluster]) -> None:
+    assert plan(at(NEW), runs(NEW, NEW, NEW)).is_done
+
+
+@pytest.mark.parametrize(
+    ("running", "stages"),
+    [
+        (runs({"api-1": NEW, "api-2": OLD}, OLD, OLD), tuple(Stage)),
+        (runs(NEW, OLD, OLD), (Stage.ADDONS, Stage.REGION, Stage.WORKERS)),
+        (runs(NEW, NEW, OLD), (Stage.REGION, Stage.WORKERS)),
+        (runs(NEW, NEW, {"worker-1": NEW, "worker-2": OLD, REGION: NEW}), (Stage.WORKERS,)),
+    ],
+)
+def test_a_run_that_was_cut_short_is_gone_on_with(
+    at: Callable[[str], Cluster], running: Running, stages: tuple[Stage, ...]
+) -> None:
+    found = plan(at(NEW), running)
+    assert found.stages == stages
+    assert found.is_begun is bool(found.servers)
+    assert not {*found.servers, *found.workers, *found.region} & {
+        name for name, version in {**running.hosts, **running.nodes}.items() if version == NEW
+    }
+    assert list(wrong(found)) == []
+
+
+def test_a_half_way_up_is_taken_back_by_what_is_new_alone(at: Callable[[str], Cluster]) -> None:
+    found = plan(at(OLD), runs({"api-1": NEW, "api-2": OLD}, OLD, OLD))
+    assert (found.is_back, found.stages, found.servers) == (True, (Stage.SERVERS,), ("api-1",))
+
+
+def test_an_api_server_that_does_not_answer_is_first(at: Callable[[str], Cluster]) -> None:
+    found = plan(at(NEW), runs({"api-1": OLD, "api-2": ""}, OLD, OLD))
+    assert found.servers == ("api-2", "api-1")
+
+
+def test_api_servers_of_a_cloud_are_one_group(at: Callable[[str], Cluster]) -> None:
+    assert plan(at(NEW), Running({}, frozenset({OLD, NEW}), OLD, OLD)).servers == (GROUP,)
+    assert plan(at(NEW), Running({}, frozenset({NEW}), NEW, NEW)).is_done
+
+
+def test_some_workers_may_be_left_for_another_day(at: Callable[[str], Cluster]) -> None:
+    running = runs(OLD, OLD, OLD)
+    assert plan(at(NEW), running, control_plane_only=True).stages == (Stage.SERVERS, Stage.ADDONS)
+    assert plan(at(NEW), running, ["workers"]).workers == WORKERS
+    assert plan(at(NEW), running, []).workers == ()
+    assert plan(at(NEW), running, control_plane_only=True).limited
+    assert not plan(at(NEW), running).limited
+
+
+@pytest.mark.parametrize("pools", [None, ["other"]])
+def test_workers_that_would_be_newer_than_their_api_servers_stand_in_the_way_back(
+    at: Callable[[str], Cluster], pools: list[str] | None
+) -> None:
+    found = list(wrong(plan(at(OLD), runs(NEW, NEW, NEW), pools, control_plane_only=pools is None)))
+    assert len(found) == 4
+    assert all("is newer than kube-apiserver 1.35" in each for each in found)
+
+
+@pytest.mark.parametrize(("now", "wanted"), [("1.34.2", NEW), ("1.37.0", OLD), ("1.38.0", NEW)])
+def test_a_minor_may_not_be_skipped(at: Callable[[str], Cluster], now: str, wanted: str) -> None:
+    found = list(wrong(plan(at(wanted), runs(now, now, min(now, wanted)))))
+    assert any(f"from {now} to {wanted} is more than one minor" in each for each in found)
+
+
+def test_a_kubelet_that_would_be_four_minors_behind_stands_in_the_way(at: Callable[[str], Cluster]) -> None:
+    running = runs(OLD, OLD, {**dict.fromkeys(WORKERS, OLD), "worker-3": "1.32.1"})
+    assert [each.partition(":")[0] for each in wrong(plan(at(NEW), running))] == ["node worker-3"]
+
+
+def test_the_plan_is_a_document(at: Callable[[str], Cluster]) -> None:
+    document = json.loads(json.dumps(plan(at(NEW), runs(OLD, OLD, OLD)).to_json()))
+    assert document["stages"] == ["API servers", "kube-proxy", "workers in the region", "workers at sites"]
+    assert document["running"]["nodes"]["worker-1"] == OLD

@@ -1,0 +1,364 @@
+"""Real API servers of both releases over one etcd: what is written by one is read by the other, and what a client asks for."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import urllib3
+from kubernetes import client
+
+from cluster import versions
+from cluster.releases import ADDED
+from cluster.spec import Cluster
+from operations.drain import Mark, Rules, cordon
+from operations.status import Item
+from operations.upgrade import addons, preflight
+from operations.upgrade import versions as found_versions
+from operations.upgrade.guard import left_to_upgrade, other_kubelets
+from operations.upgrade.plan import Plan, plan
+from operations.upgrade.preflight import Look, deprecated, findings
+from operations.upgrade.versions import Running
+from tests.control_plane.real_api import TOKEN, RealApi, serving, storing
+from tests.operations.real_cluster import program
+from tools import manifest
+
+# Servers made their certificates themselves, a second ago.
+pytestmark = [
+    pytest.mark.xdist_group("releases"),
+    pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning"),
+]
+OLD, NEW = versions.KUBERNETES_BEFORE, versions.KUBERNETES
+SAID = f"apiServer: {{}}\nkind: ClusterConfiguration\nkubernetesVersion: v{OLD}\nnetworking: {{}}\n"
+
+
+def of(version: str) -> Callable[[str], Path]:
+    """Programs of a release; the test is skipped where they were not built."""
+    return lambda name: program(manifest.at(name, version) if name.startswith("kube") else name)
+
+
+@dataclass
+class Server:
+    """An API server as `operations.access.Access` reaches one: over TLS, with a token in place of a certificate."""
+
+    api_server: RealApi
+    folder: Path
+    outputs: Any = field(default_factory=lambda: SimpleNamespace(api_servers=(), load_balancer_status=None, etcds={}))
+
+    @property
+    def server(self) -> str:
+        return f"https://127.0.0.1:{self.api_server.port}"
+
+    def api(self) -> client.ApiClient:
+        configuration = client.Configuration(host=self.server)
+        configuration.verify_ssl = False
+        configuration.api_key = {"authorization": f"Bearer {TOKEN}"}
+        return client.ApiClient(configuration)
+
+    def ask(self, paths: tuple[str, ...], server: str = "", accept: str = "*/*") -> list[str]:
+        pool = urllib3.PoolManager(cert_reqs="CERT_NONE", retries=False)
+        # The load balancer's probe names an etcd of events, which there is none of here.
+        wanted = [path.partition("?")[0] for path in paths]
+        headers = {"authorization": f"Bearer {TOKEN}", "accept": accept}
+        return [pool.request("GET", f"{self.server}{path}", headers=headers).data.decode() for path in wanted]
+
+
+@contextmanager
+def running(version: str, etcd: str, folder: Path) -> Iterator[Server]:
+    folder.mkdir(exist_ok=True)
+    with serving(of(version), folder, "--etcd-servers", etcd) as api:
+        yield Server(api, folder)
+
+
+@pytest.fixture(scope="module")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with storing(program, tmp_path_factory.mktemp("etcd")) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def older(etcd: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(OLD, etcd, tmp_path_factory.mktemp("older")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def newer(older: Server, etcd: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running(NEW, etcd, tmp_path_factory.mktemp("newer")) as made:
+        yield made
+
+
+OBJECTS: dict[str, dict[str, Any]] = {
+    "/api/v1/namespaces/default/configmaps": {"data": {"a": "b"}},
+    "/apis/apps/v1/namespaces/default/deployments": {
+        "spec": {
+            "selector": {"matchLabels": {"a": "b"}},
+            "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
+        }
+    },
+    "/apis/batch/v1/namespaces/default/cronjobs": {
+        "spec": {
+            "schedule": "@daily",
+            "jobTemplate": {
+                "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}}
+            },
+        }
+    },
+    "/apis/policy/v1/namespaces/default/poddisruptionbudgets": {
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}
+    },
+    "/apis/storage.k8s.io/v1/volumeattributesclasses": {"driverName": "d.example", "parameters": {"a": "b"}},
+    "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies": {"spec": {"podSelector": {}}},
+    "/apis/resource.k8s.io/v1/deviceclasses": {"spec": {}},
+}
+
+
+def write(server: Server, name: str) -> None:
+    for path, body in OBJECTS.items():
+        status, told = server.api_server.call("POST", path, {"metadata": {"name": name}, **body})
+        assert status == 201, (path, told)
+
+
+def read(server: Server, name: str) -> dict[str, Any]:
+    found = {}
+    for path in OBJECTS:
+        status, told = server.api_server.call("GET", f"{path}/{name}")
+        assert status == 200, (path, told)
+        found[path] = {key: value for key, value in told.items() if key in ("spec", "data", "driverName", "parameters")}
+    return found
+
+
+def test_both_releases_serve_one_etcd_and_read_each_others_objects(older: Server, newer: Server) -> None:
+    assert (found_versions.servers(older), found_versions.servers(newer)) == ({OLD}, {NEW})  # type: ignore[arg-type]
+    write(older, "of-the-older")
+    write(newer, "of-the-newer")
+    for name in ("of-the-older", "of-the-newer"):
+        assert read(older, name) == read(newer, name)
+
+
+def test_what_is_written_on_the_way_is_read_after_the_way_back(older: Server, newer: Server, etcd: str) -> None:
+    write(newer, "on-the-way")
+    before = read(newer, "on-the-way")
+    folder = older.folder.with_name("back")
+    with running(OLD, etcd, folder) as back:
+        assert read(back, "on-the-way") == before
+
+
+def test_the_table_names_what_the_newer_release_adds(older: Server, newer: Server) -> None:
+    def served(server: Server) -> dict[tuple[str, str, str], str]:
+        found = {}
+        for group in server.api_server.call("GET", "/apis")[1]["groups"]:
+            for each in group["versions"]:
+                for resource in server.api_server.call("GET", f"/apis/{each['groupVersion']}")[1]["resources"]:
+                    if "/" not in resource["name"]:
+                        key = (group["name"], each["version"], resource["name"])
+                        found[key] = resource.get("storageVersionHash", "")
+        return found
+
+    before, after = served(older), served(newer)
+    assert sorted(set(after) - set(before)) == sorted(ADDED["1.36"])
+    # Of the first 8 bytes of SHA-256 over group/version/kind (apiserver, discovery.StorageVersionHash).
+    kinds = {
+        base64.b64encode(hashlib.sha256(f"{group}/{version}/{kind}".encode()).digest()[:8]).decode()
+        for group, version, kind in _kinds(older)
+    }
+    changed = {key for key in after if key in before and after[key] != before[key]}
+    assert {after[key] for key in changed} <= kinds, "stored in a version that the older release does not serve"
+
+
+def _kinds(server: Server) -> Iterator[tuple[str, str, str]]:
+    for group in server.api_server.call("GET", "/apis")[1]["groups"]:
+        for each in group["versions"]:
+            for resource in server.api_server.call("GET", f"/apis/{each['groupVersion']}")[1]["resources"]:
+                yield group["name"], each["version"], resource["kind"]
+
+
+@pytest.fixture
+def well(monkeypatch: pytest.MonkeyPatch) -> Callable[[list[Item]], None]:
+    """What `status` sees, for there are neither nodes nor add-ons here."""
+
+    def sees(items: list[Item]) -> None:
+        monkeypatch.setattr(preflight, "running", lambda cluster, access: tuple(items))
+
+    sees([])
+    return sees
+
+
+def planned(build: Callable[..., Cluster], now: str, wanted: str, **more: Any) -> Plan:
+    running = Running({}, frozenset({now}), now, now, **more)
+    return plan(build({"kubernetes": {"version": wanted}}), running)
+
+
+def look(build: Callable[..., Cluster], server: Server, made: Plan, **more: Any) -> list[str]:
+    cluster = build({"kubernetes": {"version": made.wanted}})
+    return findings(Look(cluster, server, made, Rules(), **more))  # type: ignore[arg-type]
+
+
+POLICY = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
+
+
+@pytest.mark.usefixtures("well")
+def test_what_only_the_newer_release_knows_stands_in_the_way_back(
+    build: Callable[..., Cluster], older: Server, newer: Server
+) -> None:
+    back = planned(build, NEW, OLD)
+    assert look(build, newer, back) == []
+    spec = {
+        "matchConstraints": {
+            "resourceRules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["configmaps"]}
+            ]
+        },
+        "reinvocationPolicy": "Never",
+        "mutations": [
+            {
+                "patchType": "JSONPatch",
+                "jsonPatch": {"expression": '[JSONPatch{op: "add", path: "/data/x", value: "y"}]'},
+            }
+        ],
+    }
+    status, told = newer.api_server.call("POST", POLICY, {"metadata": {"name": "mine"}, "spec": spec})
+    assert status == 201, told
+    try:
+        (found,) = look(build, newer, back)
+        assert "does not know mutatingadmissionpolicies.v1.admissionregistration.k8s.io" in found
+        assert "mine" in found
+        assert older.api_server.call("GET", f"{POLICY}/mine")[0] == 404
+        assert look(build, older, planned(build, OLD, NEW)) == []
+    finally:
+        newer.api_server.call("DELETE", f"{POLICY}/mine")
+
+
+def test_the_metric_of_deprecated_apis_is_read_from_a_real_server(newer: Server) -> None:
+    (text,) = newer.ask(("/metrics",))
+    before = deprecated(text)
+    assert newer.api_server.call("GET", "/api/v1/componentstatuses")[0] == 200
+    (text,) = newer.ask(("/metrics",))
+    assert deprecated(text) - before == {("", "v1", "componentstatuses", "")}
+
+
+@pytest.mark.usefixtures("well")
+def test_an_api_that_the_wanted_release_removes_stands_in_the_way(
+    build: Callable[..., Cluster], older: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = (
+        'apiserver_requested_deprecated_apis{group="flowcontrol.apiserver.k8s.io",removed_release="%s",'
+        'resource="flowschemas",subresource="",version="v1beta3"} 1'
+    )
+    for removed, expected in (("1.36", 1), ("1.37", 0), ("1.30", 1), ("", 0)):
+        monkeypatch.setattr(found_versions, "metrics", lambda access, text=line % removed: [text])
+        found = look(build, older, planned(build, OLD, NEW))
+        assert len(found) == expected
+        assert all("flowschemas.v1beta3.flowcontrol.apiserver.k8s.io" in each for each in found)
+
+
+def test_all_that_stands_in_the_way_is_said_at_once(
+    build: Callable[..., Cluster], older: Server, well: Callable[[list[Item]], None]
+) -> None:
+    well([Item("etcds", "etcd-main-2", False, "no answer"), Item("nodes", "worker-1", True, "")])
+    api = older.api()
+    core = client.CoreV1Api(api)
+    for name in ("worker-1", "worker-2"):
+        core.create_node({"metadata": {"name": name}})
+    cordon(api, "worker-1", Mark("reboot", "for a test"))
+    pod = {"spec": {"nodeName": "worker-2", "containers": [{"name": "c", "image": "i"}]}}
+    core.create_namespaced_pod("default", {"metadata": {"name": "alone"}, **pod})
+    try:
+        made = planned(build, OLD, NEW, nodes={"worker-1": OLD, "worker-2": "1.32.9"})
+        found = look(build, older, made, backup_age=lambda: 7200.0)
+    finally:
+        core.delete_namespaced_pod("alone", "default", grace_period_seconds=0)
+        core.delete_collection_node()
+    expected = (
+        "node worker-2: kubelet 1.32.9 is 4 minors from kube-apiserver 1.36",
+        "not all is well: etcd-main-2: no answer",
+        "node worker-1 is out of service by reboot",
+        "node worker-2: pod default/alone: nothing would make it anew",
+        "the newest backup of etcd main is 120 minutes old",
+    )
+    assert len(found) == len(expected)
+    assert all(any(text in each for each in found) for text in expected), found
+
+
+@pytest.mark.usefixtures("well")
+def test_a_budget_that_lets_no_pod_go_is_named(build: Callable[..., Cluster], older: Server) -> None:
+    core, policy = client.CoreV1Api(older.api()), client.PolicyV1Api(older.api())
+    spec = {"nodeName": "worker-1", "containers": [{"name": "c", "image": "i"}]}
+    owner = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}]
+    metadata = {"name": "kept", "labels": {"app": "kept"}, "ownerReferences": owner}
+    core.create_namespaced_pod("default", {"metadata": metadata, "spec": spec})
+    selector = {"matchExpressions": [{"key": "app", "operator": "In", "values": ["kept"]}]}
+    body = {"metadata": {"name": "tight"}, "spec": {"minAvailable": 2, "selector": selector}}
+    made = policy.create_namespaced_pod_disruption_budget("default", body)
+    status = {"currentHealthy": 2, "desiredHealthy": 2, "disruptionsAllowed": 0, "expectedPods": 2}
+    status["observedGeneration"] = made.metadata.generation
+    policy.patch_namespaced_pod_disruption_budget_status("tight", "default", {"status": status})
+    try:
+        concerned = planned(build, OLD, NEW, nodes={"worker-1": OLD})
+        (found,) = look(build, older, concerned)
+        assert found.startswith("budget default/tight lets none of its 2 pods go, ever: it wants 2")
+        assert look(build, older, planned(build, OLD, NEW, nodes={"worker-2": OLD})) == []
+    finally:
+        policy.delete_namespaced_pod_disruption_budget("tight", "default")
+        core.delete_namespaced_pod("kept", "default", grace_period_seconds=0)
+
+
+def test_workers_with_another_kubelet_are_found_without_reading_all_of_each_node(
+    build: Callable[..., Cluster], newer: Server
+) -> None:
+    core = client.CoreV1Api(newer.api())
+    names = ("architecture", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion", "bootID")
+    names += ("machineID", "operatingSystem", "osImage", "systemUUID")
+    for name, version in (("worker-1", OLD), ("worker-2", NEW), ("stranger", OLD)):
+        core.create_node({"metadata": {"name": name}})
+        info = {**dict.fromkeys(names, "x"), "kubeletVersion": f"v{version}"}
+        core.patch_node_status(name, {"status": {"nodeInfo": info}})
+    try:
+        found = other_kubelets(build({"kubernetes": {"version": NEW}}), newer)  # type: ignore[arg-type]
+    finally:
+        core.delete_collection_node()
+    assert found == {"worker-1"}
+    assert "1 workers run another release and are left out (worker-1)" in left_to_upgrade(build(), found)
+    assert left_to_upgrade(build(), frozenset()) == ""
+
+
+@pytest.mark.usefixtures("older")
+def test_once_begun_what_died_is_told_and_does_not_stand_in_the_way(
+    build: Callable[..., Cluster], newer: Server, well: Callable[[list[Item]], None]
+) -> None:
+    well([Item("etcds", "etcd-main-2", False, "no answer"), Item("API servers", "api-2", False, "DOWN")])
+    cluster = build({"kubernetes": {"version": NEW}})
+    running = Running({"api-1": NEW, "api-2": ""}, frozenset({NEW}), OLD, OLD)
+    begun = Look(cluster, newer, plan(cluster, running), Rules())  # type: ignore[arg-type]
+    assert findings(begun) == []
+    assert preflight.unwell(begun) == {"etcd-main-2": "no answer"}
+
+
+def test_the_cluster_is_said_to_run_another_version_and_nothing_else_of_it_changes(older: Server) -> None:
+    core = client.CoreV1Api(older.api())
+    core.create_namespaced_config_map(
+        "kube-system", {"metadata": {"name": "kubeadm-config"}, "data": {"ClusterConfiguration": SAID}}
+    )
+    assert found_versions.said(older.api()) == OLD
+    addons.say(older.api(), NEW)
+    assert found_versions.said(older.api()) == NEW
+    data = core.read_namespaced_config_map("kubeadm-config", "kube-system").data
+    assert data == {"ClusterConfiguration": SAID.replace(OLD, NEW)}
+    core.delete_namespaced_config_map("kubeadm-config", "kube-system")
+    assert found_versions.said(older.api()) == ""
+
+
+def test_kubectl_of_either_release_reads_what_it_is_asked_for(older: Server, newer: Server) -> None:
+    for version, server in ((OLD, newer), (NEW, older)):
+        words = ["--server", server.server, "--insecure-skip-tls-verify", "--token", TOKEN, "version", "-o", "json"]
+        told = subprocess.run([of(version)("kubectl"), *words], capture_output=True, check=True, text=True)
+        assert json.loads(told.stdout)["clientVersion"]["gitVersion"] == f"v{version}"

@@ -1,0 +1,251 @@
+"""`menagerie upgrade` from its command line, and the order of its stages; its parts are stood in for."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+from cli.running import run
+from cluster.spec import Cluster
+from operations.plan import Action, Change, Component
+from operations.plan import Plan as EnginePlan
+from operations.record.journal import Unrecorded
+from operations.rolling import Outcome, Rolled, State
+from operations.upgrade import run as upgrade_run
+from operations.upgrade.plan import plan
+from operations.upgrade.run import Choices, HostsError, StoppedError, Upgrade, looked
+from operations.upgrade.versions import Running
+from operations.waiting import TimedOutError
+
+OLD, NEW = "1.35.4", "1.36.4"
+HOSTS = ("api-1", "api-2")
+WORKERS = ("worker-1", "worker-2", "worker-3")
+
+
+def runs(version: str, **more: Any) -> Running:
+    return Running(
+        dict.fromkeys(HOSTS, version), frozenset({version}), version, version, dict.fromkeys(WORKERS, version), **more
+    )
+
+
+class Quiet:
+    """Who is told how it goes."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+
+    def step(self, name: str) -> Any:
+        from contextlib import nullcontext
+
+        self.begun.append(name)
+        return nullcontext()
+
+    def detail(self, text: str) -> None: ...
+
+
+class Parts:
+    """What stages call. seen: in order. stops: what a stage raises, by its first word here."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.seen: list[str] = []
+        self.stops: dict[str, Exception] = {}
+        self.failed = ""
+        monkeypatch.setattr(upgrade_run.lab, "prepare", lambda *_: self._did("prepare"))
+        monkeypatch.setattr(upgrade_run, "open_stack", lambda *_: SimpleNamespace(up=self._up))
+        monkeypatch.setattr(upgrade_run.Access, "from_stack", lambda *_: self.access)
+        monkeypatch.setattr(upgrade_run, "Servers", lambda *_: SimpleNamespace(replace=self._replace))
+        monkeypatch.setattr(upgrade_run, "Nodes", lambda *_: SimpleNamespace(bring=self._bring))
+        monkeypatch.setattr(upgrade_run.addons, "say", lambda api, version: self._did(f"said {version}"))
+        monkeypatch.setattr(upgrade_run.addons, "roll_proxy", lambda api, version, *_: self._did(f"proxy {version}"))
+        monkeypatch.setattr(upgrade_run.configure, "tokens", lambda *_: None)
+        self.access: Any = SimpleNamespace(api=lambda: None)
+
+    def _did(self, what: str) -> None:
+        self.seen.append(what)
+        if error := self.stops.get(what.partition(" ")[0]):
+            raise error
+
+    def _up(self, on_event: Any, only: tuple[str, ...] | None) -> tuple[None, dict[str, object]]:
+        self._did(f"engine {only}")
+        return None, {}
+
+    def _replace(self, names: tuple[str, ...], report: Any) -> None:
+        self._did(f"servers {' '.join(names)}")
+
+    def _bring(self, hosts: tuple[str, ...], report: Any, tell: Any) -> Rolled:
+        self._did(f"workers {' '.join(hosts)}")
+        states = [State.FAILED if host == self.failed else State.DONE for host in hosts]
+        return Rolled(tuple(Outcome(host, state, 1.0, "no") for host, state in zip(hosts, states, strict=True)))
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> Parts:
+    return Parts(monkeypatch)
+
+
+def upgrade(cluster: Cluster, parts: Parts, running: Running) -> Quiet:
+    steps = Quiet()
+    made = plan(cluster, running)
+    Upgrade(cluster, parts.access, made, Choices(), Unrecorded(), steps).run()
+    return steps
+
+
+def test_up_and_back_are_the_same_stages_the_other_way_round(build: Callable[..., Cluster], parts: Parts) -> None:
+    steps = upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(OLD))
+    servers, workers = "servers api-1 api-2", ["engine ('datacentre',)", "workers worker-1 worker-2 worker-3"]
+    assert parts.seen == ["prepare", servers, f"said {NEW}", f"proxy {NEW}", *workers]
+    assert steps.begun == ["API servers", "kube-proxy", "workers at sites"]
+    parts.seen.clear()
+    upgrade(build({"kubernetes": {"version": OLD}}), parts, runs(NEW))
+    assert parts.seen == ["prepare", *workers, f"said {OLD}", f"proxy {OLD}", servers]
+
+
+@pytest.mark.parametrize("stage", ["servers", "proxy", "engine"])
+def test_the_first_stage_that_stops_is_the_last_and_says_both_ways_on(
+    build: Callable[..., Cluster], parts: Parts, stage: str
+) -> None:
+    parts.stops = {stage: TimedOutError("gave up after 180 s: api-1 is not ready yet")}
+    with pytest.raises(StoppedError) as raised:
+        upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(OLD))
+    assert parts.seen[-1].startswith(stage)
+    assert "api-1 is not ready yet" in str(raised.value)
+    assert "./menagerie upgrade lab, or to go back write 1.35.4 into kubernetes.version first" in str(raised.value)
+
+
+def test_a_worker_that_fails_is_said_with_the_ways_on(build: Callable[..., Cluster], parts: Parts) -> None:
+    parts.failed = "worker-2"
+    with pytest.raises(
+        HostsError, match=r"(?s)2 of 3 workers run Kubernetes 1\.36\.4.*worker-2: no.*menagerie upgrade"
+    ):
+        upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(OLD))
+
+
+class Stack:
+    """An engine whose previews name what differs from the spec."""
+
+    def __init__(self, cluster: Cluster, differs: dict[str, set[str]]) -> None:
+        self.names = differs[cluster.spec.kubernetes.version]
+
+    def preview(self, on_event: Any, refresh: bool) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("differs", "other"),
+    [
+        ({NEW: {"secrets", "api-1", "api-2"}, OLD: set()}, ""),
+        ({NEW: {"api-2"}, OLD: {"secrets", "api-1"}}, ""),
+        ({NEW: {"datacentre", "api-1"}, OLD: {"datacentre"}}, ""),
+        ({NEW: {"api-1", "etcd-main-1"}, OLD: {"etcd-main-1"}}, "etcd-main-1"),
+        ({NEW: {"api-1", "api-2"}, OLD: {"api-1"}}, "api-1"),
+    ],
+)
+def test_a_spec_that_says_more_than_another_version_is_refused(
+    build: Callable[..., Cluster], monkeypatch: pytest.MonkeyPatch, differs: dict[str, set[str]], other: str
+) -> None:
+    opened: list[Stack] = []
+
+    def changes(_: Any) -> EnginePlan:
+        listed = tuple(Change(Action.UPDATE, name, "t", "t") for name in opened[-1].names)
+        return EnginePlan((Component("", "whole cluster", listed),))
+
+    monkeypatch.setattr(
+        upgrade_run, "open_stack", lambda cluster, _: opened.append(Stack(cluster, differs)) or opened[-1]
+    )
+    monkeypatch.setattr(upgrade_run.Planner, "plan", changes)
+    monkeypatch.setattr(upgrade_run.lab, "prepare", lambda *_: None)
+    monkeypatch.setattr(upgrade_run.versions, "running", lambda *_: runs(OLD))
+    monkeypatch.setattr(upgrade_run.preflight, "findings", lambda _: [])
+    cluster = build({"kubernetes": {"version": NEW}})
+    access: Any = SimpleNamespace()
+    _, found = looked(cluster, access, Choices(), lambda _: None)
+    assert len(found) == bool(other)
+    assert all(f"more than the version: {other}; " in each and "menagerie up lab" in each for each in found)
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], parts: Parts) -> Callable[..., Ran]:
+    monkeypatch.setattr("operations.stack.access_to", lambda *_: parts.access)
+    monkeypatch.setattr("operations.lab.os.geteuid", lambda: 0)
+    monkeypatch.setattr("operations.record.one_operation", lambda *_, **__: nullcontext(Unrecorded()))
+
+    def call(running: Running, found: list[str], *words: str, typed: str | None = None) -> Ran:
+        monkeypatch.setattr(
+            upgrade_run, "looked", lambda cluster, access, choices, report, _: (plan(cluster, running), found)
+        )
+        monkeypatch.setattr("sys.stdin", io.StringIO() if typed is None else Terminal(typed))
+        code = run(["upgrade", "lab", *words])
+        told = capsys.readouterr()
+        return Ran(code, told.out, told.err)
+
+    return call
+
+
+def test_a_dry_run_shows_what_runs_and_the_order_and_touches_nothing(
+    menagerie: Callable[..., Ran], parts: Parts
+) -> None:
+    done = menagerie(runs(OLD), [], "--dry-run")
+    assert (done.code, parts.seen) == (0, [])
+    assert "API servers: api-1 1.35.4, api-2 1.35.4; kube-proxy: 1.35.4" in done.err
+    assert "nodes: 3 with 1.35.4" in done.err
+    assert "1. API servers to 1.36.4: api-1, api-2\n2. kube-proxy to 1.36.4\n3. workers at sites" in done.err
+    assert done.out == "lab: nothing stands in the way of Kubernetes 1.36.4; nothing was touched\n"
+
+
+@pytest.mark.parametrize("more", [["--dry-run"], ["--yes"], ["--json"]])
+def test_what_stands_in_the_way_is_said_at_once_and_nothing_is_touched(
+    menagerie: Callable[..., Ran], parts: Parts, more: list[str]
+) -> None:
+    done = menagerie(runs(OLD), ["a budget", "a mark"], *more)
+    assert (done.code, parts.seen) == (2, [])
+    assert "lab can't go to Kubernetes 1.36.4 yet; nothing was touched:\n  a budget\n  a mark" in done.err
+    if more == ["--json"]:
+        assert json.loads(done.out)["error"]["code"] == "upgrade-refused"
+
+
+def test_without_a_terminal_or_a_yes_nothing_is_touched(menagerie: Callable[..., Ran], parts: Parts) -> None:
+    assert menagerie(runs(OLD), []).code == 2
+    assert menagerie(runs(OLD), [], typed="n\n").code == 1
+    assert parts.seen == []
+
+
+def test_a_yes_does_all_of_it(menagerie: Callable[..., Ran], parts: Parts) -> None:
+    done = menagerie(runs(OLD), [], typed="y\n")
+    assert (done.code, done.out) == (0, "lab: now Kubernetes 1.36.4\n")
+    assert "Take lab to Kubernetes 1.36.4?" in done.err
+    assert len(parts.seen) == 6
+
+
+def test_where_all_runs_already_nothing_is_asked(menagerie: Callable[..., Ran], parts: Parts) -> None:
+    done = menagerie(runs(NEW), [])
+    assert (done.code, done.out) == (0, "lab: all that is asked about runs Kubernetes 1.36.4\n")
+    assert parts.seen == []
+
+
+def test_json_says_what_was_done(menagerie: Callable[..., Ran]) -> None:
+    done = menagerie(runs(OLD), [], "--json")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    assert (document["done"], document["servers"], document["wanted"]) == (True, ["api-1", "api-2"], NEW)
+
+
+def test_a_pool_that_there_is_not_is_refused_with_those_that_there_are(menagerie: Callable[..., Ran]) -> None:
+    done = menagerie(runs(OLD), [], "--pool", "gpu")
+    assert done.code == 2
+    assert "gpu is no pool at a site of lab; there are: workers" in done.err
