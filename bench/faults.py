@@ -11,7 +11,7 @@ import random
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from ipaddress import IPv4Network
@@ -150,6 +150,15 @@ FAULTS: tuple[Fault, ...] = (
         told="no answer",
         writes_go_on=False,
     ),
+    Fault(
+        "F16",
+        "all API servers are stopped for minutes",
+        lambda v: injections.stopped(v.api_servers(), _API_SERVER),
+        # A node counts as gone after 50 s without a Lease, and its pods are given up 300 s later (kubernetes.io, "Nodes").
+        lasts_s=400.0,
+        told="no answer",
+        writes_go_on=False,
+    ),
 )
 PAIRABLE = tuple(fault for fault in FAULTS if fault.writes_go_on)
 """Two of these at once must not lose anything; they may stop writes."""
@@ -177,6 +186,7 @@ verdict; this is what tells a delay from an outage."""
 def attempt(faults: Sequence[Fault], cluster: Cluster, access: Access, dice: random.Random) -> Outcome:
     """Put the lab to faults, all at once, under load. The cluster must be well before."""
     victims, wrong = Victims(cluster, access, dice), list[str]()
+    before = running_pods(access)
     with load(access) as seen:
         time.sleep(BEFORE_S)
         with ExitStack() as stack:
@@ -190,7 +200,7 @@ def attempt(faults: Sequence[Fault], cluster: Cluster, access: Access, dice: ran
     told = summary(seen.history)
     if len(faults) == 1 and faults[0].writes_go_on and told.longest_gap_s > MOMENT_S:
         wrong.append(f"no write was acknowledged for {told.longest_gap_s:.0f} s")
-    return Outcome(tuple(faults), told, healed_s, (*wrong, *shared_addresses(access)))
+    return Outcome(tuple(faults), told, healed_s, (*wrong, *given_up(access, before), *shared_addresses(access)))
 
 
 def _untold(fault: Fault, cluster: Cluster, access: Access) -> list[str]:
@@ -209,6 +219,25 @@ def _heal(cluster: Cluster, access: Access, wrong: list[str]) -> float:
     except TimedOutError as error:
         wrong.append(f"it did not heal: {error}")
     return time.monotonic() - began
+
+
+def running_pods(access: Access) -> dict[str, str]:
+    """UID of each pod that runs -> its namespace and name. Raises what the Kubernetes client raises."""
+    listed = client.CoreV1Api(access.api()).list_pod_for_all_namespaces(_request_timeout=API_TIMEOUT_S).items
+    return {
+        pod.metadata.uid: f"{pod.metadata.namespace}/{pod.metadata.name}"
+        for pod in listed
+        if pod.status.phase == "Running" and pod.metadata.deletion_timestamp is None
+    }
+
+
+def given_up(access: Access, before: Mapping[str, str]) -> list[str]:
+    """Pods that ran and do not any more: no fault of the table is one of a node. Nothing where the API is silent."""
+    try:
+        now = running_pods(access)
+    except (ApiException, urllib3.exceptions.HTTPError):
+        return []
+    return [f"pod {name} was given up" for uid, name in before.items() if uid not in now]
 
 
 def shared_addresses(access: Access) -> list[str]:

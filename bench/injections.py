@@ -17,7 +17,7 @@ from pathlib import Path
 from lab import cgroups, hosts
 from lab.errors import LabError
 
-AT_MOST_S = 120
+AT_MOST_S = 600
 _TABLE = "menagerie_fault"
 _PAGE = 4096
 SMALL_DISK = "192m"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import threading
+from functools import cache
 
 _parses = threading.Lock()
 
@@ -14,6 +15,7 @@ def parsed(program: str) -> ast.Module:
         return ast.parse(program)
 
 
+@cache
 def without_words(program: str) -> str:
     """A program without comments and docstrings: they are half of it, and a store's values are small."""
     tree = parsed(program)

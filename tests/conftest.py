@@ -69,14 +69,18 @@ _UNDER_THE_ENGINE = {
     "validation/test_fleet.py": "validation",
 }
 
-# Files whose tests run an etcd, an API server or Ansible: seconds each, most of them spent waiting.
+# Files whose tests run programs (etcd, API servers, Ansible, BMCs, the command itself): seconds each, most of them spent waiting.
 _WITH_PROGRAMS = (
+    "bench/test_workers.py",
     "ceph/test_storage_host_role.py",
+    "cli/test_forks.py",
+    "cli/test_interrupts.py",
     "control_plane/test_csi_api.py",
     "control_plane/test_releases.py",
     "control_plane/test_report.py",
     "etcd/test_backups_on_hosts.py",
     "etcd/test_real_etcd.py",
+    "inventories/test_run.py",
     "lab_unit/test_buckets.py",
     "operations/record",
     "operations/test_audit.py",
@@ -94,6 +98,7 @@ _WITH_PROGRAMS = (
     "operations/test_upgrade_nodes.py",
     "operations/test_upgrade_releases.py",
     "preflight/test_real_api.py",
+    "provisioning/test_repair_power.py",
     "roles/test_boot.py",
     "roles/test_firewall_role.py",
     "roles/test_gpu_and_preflight_plays.py",

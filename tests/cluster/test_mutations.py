@@ -46,7 +46,9 @@ FLAG = re.compile(r'    ("?)--[a-z-]+=[!-~]+\1( \\)?')
 
 
 def places(value: Any, prefix: Place = ()) -> Iterator[Place]:
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    """Of a list the first and the last: those between are like them, and the lists of defaults are long."""
+    ends = {0: value[0], len(value) - 1: value[-1]} if isinstance(value, list) and value else {}
+    items = value.items() if isinstance(value, dict) else ends.items()
     for key, inner in items:
         yield (*prefix, key)
         yield from places(inner, (*prefix, key))

@@ -156,6 +156,8 @@ def declare() -> None:
     Network(pulumi.ResourceOptions(providers=providers))
 
 
+@pytest.mark.engine
+@pytest.mark.xdist_group("lean")
 def test_what_was_made_without_is_the_same_with_and_leaves_no_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -223,12 +223,12 @@ def test_a_cloud_s_store_holds_for_each_reader_its_payload_and_one_bundle(cluste
     addresses, by_reader = made(cluster)
     found = opened(cluster, addresses, by_reader)
     assert set(found) == set(by_reader)
+    wanted = readable(cluster, addresses, Keys(), by_reader, kept(cluster, addresses))
     for name, values in found.items():
         assert set(values) == {by_reader[name].name, f"secrets-{name}"}
         assert values[by_reader[name].name] == by_reader[name].packed()
         own = set(json.loads(values[f"secrets-{name}"]))
-        wanted = readable(cluster, addresses, Keys(), by_reader, kept(cluster, addresses))[name]
-        assert own == {key for key in wanted if "payload-" not in key}
+        assert own == {key for key in wanted[name] if "payload-" not in key}
 
 
 def test_workers_of_all_pools_are_one_reader_and_a_pool_is_one_payload(in_region: Cluster) -> None:
