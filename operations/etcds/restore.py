@@ -7,13 +7,14 @@ that fails before the first member has its new data starts them all again as the
 from __future__ import annotations
 
 import base64
+import io
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import BinaryIO
 
-from operations.agent_client import AgentError
+from operations.agent_client import AgentClient, AgentError
 from operations.etcds.look import Etcd, View, look, mb, of_all
 from operations.etcds.snapshots import RefusedError, Snapshot, ago, better, refuse_wrong
 from operations.record.journal import Journal, Report, Step
@@ -23,7 +24,8 @@ BUMP = 10**9
 """Revisions that are skipped: etcd.io's own example, far above what any client may have seen after the snapshot."""
 STEPS = ("fetch", "prepare", "stop", "swap", "start", "healthy")
 HEALTHY_S = 300
-INLINE_BYTES = 2 * 2**20
+PIECE_BYTES = 2 * 2**20
+"""Of a snapshot that is handed to agents: with the base64 less than a body that these take."""
 EMPTY = "empty"
 """The id that stands for a snapshot of an etcd without a key."""
 COMPACTED = "compact_rev_key"
@@ -182,9 +184,11 @@ def change_over(made: Plan, operation: Journal, step: Step, report: Report) -> V
 
 
 def _fetch(made: Plan, token: str, report: Report) -> None:
-    body = _body(made)
     try:
-        of_all(made.etcd, lambda agent: agent.act("fetch", report, token=token, **body))
+        if made.snapshot is None:
+            _fetch_empty(made.etcd, token, report)
+        else:
+            _fetch_one(made.etcd, made.snapshot, token, report)
     except AgentError as error:
         if made.snapshot is None or not any(word in str(error) for word in _BAD):
             raise
@@ -196,21 +200,43 @@ def _fetch(made: Plan, token: str, report: Report) -> None:
 _BAD = ("hash mismatch", "another revision", "truncated", "damaged", "etcdutl")
 
 
-def _body(made: Plan) -> dict[str, Any]:
-    """Of a fetch; the same for all members."""
-    if made.snapshot is None:
-        first = next(iter(made.etcd.agents.values()))
-        inline = str(first.act("empty-snapshot")["inline"])
-        return {"inline": inline, "size": len(base64.b64decode(inline))}
-    facts = {"size": made.snapshot.size, "hash": made.snapshot.hash, "revision": made.snapshot.revision}
-    if made.snapshot.path is None:
-        return facts | {"snapshot": made.snapshot.id}
-    if made.snapshot.size > INLINE_BYTES:
-        raise RefusedError(
-            f"{made.snapshot.path} is {mb(made.snapshot.size)}; agents take files up to {mb(INLINE_BYTES)} from here. "
-            "Put it into the etcd's backups and restore it by its id."
-        )
-    return facts | {"inline": base64.b64encode(made.snapshot.path.read_bytes()).decode()}
+def _fetch_empty(etcd: Etcd, token: str, report: Report) -> None:
+    """All from the one that the first member made."""
+    made = base64.b64decode(next(iter(etcd.agents.values())).act("empty-snapshot")["inline"])
+
+    def bring(agent: AgentClient) -> None:
+        _hand_over(agent, io.BytesIO(made), len(made), token, report)
+        agent.act("fetch", report, token=token, size=len(made))
+
+    of_all(etcd, bring)
+
+
+def _fetch_one(etcd: Etcd, snapshot: Snapshot, token: str, report: Report) -> None:
+    facts = {"size": snapshot.size, "hash": snapshot.hash, "revision": snapshot.revision}
+
+    def bring(agent: AgentClient) -> None:
+        if snapshot.path is None:
+            agent.act("fetch", report, token=token, snapshot=snapshot.id, **facts)
+            return
+        with snapshot.path.open("rb") as file:
+            _hand_over(agent, file, snapshot.size, token, report)
+        agent.act("fetch", report, token=token, **facts)
+
+    of_all(etcd, bring)
+
+
+def _hand_over(agent: AgentClient, file: BinaryIO, size: int, token: str, report: Report) -> None:
+    """Piece by piece, from where an earlier run was cut off."""
+    taken = 0
+    while taken < size:
+        file.seek(taken)
+        if not (piece := file.read(PIECE_BYTES)):
+            raise RefusedError(
+                f"the snapshot became shorter while it was read: {taken} of {size} bytes. Nothing was changed."
+            )
+        body = {"size": size, "offset": taken, "piece": base64.b64encode(piece).decode()}
+        taken = int(agent.act("take", report, token=token, **body)["taken"])
+        report(f"{agent.member}: {mb(taken)} of {mb(size)}")
 
 
 def _stop(etcd: Etcd, token: str, operation: Journal, report: Report) -> None:

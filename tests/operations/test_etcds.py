@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -137,6 +138,37 @@ def test_a_restore_that_is_cut_short_anywhere_goes_on_when_it_is_run_again(here:
     ]
     assert here.ctl("main", "get", "/cut", "--print-value-only").stdout == "then\n"
     assert len({status.cluster_id for _, status in view.answering}) == 1
+
+
+def test_an_operators_own_snapshot_is_handed_over_in_pieces_and_goes_on_where_it_was_cut_off(
+    here: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here.put("main", "/file", "then")
+    for number in range(12):
+        here.put("main", f"/long/{number}", str(number) * 20_000)
+    made = here.snapshot("main", "theirs")
+    own = dataclasses.replace(made, path=(here.repository / "theirs").rename(here.fleet.folder / "theirs.db"))
+    here.put("main", "/file", "now")
+    monkeypatch.setattr(restore, "PIECE_BYTES", 64 * 1024)
+    sent, act = Counter[str](), AgentClient.act
+
+    def counted(agent: AgentClient, action: str, *words: Any, **body: Any) -> dict[str, Any]:
+        sent[call := f"{agent.member} {action}"] += 1
+        if (call, sent[call]) == ("etcd-main-2 take", 3):
+            raise AgentError("cut off")
+        return act(agent, action, *words, **body)
+
+    monkeypatch.setattr(AgentClient, "act", counted)
+    operation = Unrecorded()
+    with pytest.raises(AgentError, match="cut off"):
+        run_restore(here, own, operation)
+    part = here.data("main", 2) / ".menagerie" / operation.facts["token"] / "snapshot.part"
+    assert part.stat().st_size == 2 * 64 * 1024
+    run_restore(here, own, operation)
+    pieces = -(-own.size // (64 * 1024))
+    # The third was never sent, and the first is sent again, to hear how much is there.
+    assert sent["etcd-main-2 take"] == 1 + pieces + 1
+    assert here.ctl("main", "get", "/file", "--print-value-only").stdout == "then\n"
 
 
 @pytest.mark.timeout(240)
@@ -454,7 +486,8 @@ def test_an_agent_refuses_what_it_was_not_made_for(here: Site) -> None:
             "fetch first",
         ),
         ("__init__", {}, "nothing to do by the name of __init__"),
-        ("fetch", {"token": "inline", "size": 1, "inline": "%"}, "inline is not base64"),
+        ("take", {"token": "piece", "size": 1, "offset": 0, "piece": "%"}, "the piece is not base64"),
+        ("fetch", {"token": "piece", "size": 1}, "0 of 1 bytes were taken; hand over the others first"),
     ]:
         with pytest.raises(AgentError, match=message.replace("(", r"\(")):
             agent.act(action, **body)

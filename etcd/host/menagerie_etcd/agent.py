@@ -30,7 +30,7 @@ SOCKET_S = 30
 BODY_BYTES = 4 * 2**20
 CONNECTIONS = 16
 HOST = "host"
-ACTIONS = ("fetch", "prepare", "stop", "swap", "start", "forget", "join", "empty_snapshot", "backup")
+ACTIONS = ("take", "fetch", "prepare", "stop", "swap", "start", "forget", "join", "empty_snapshot", "backup")
 
 
 Action = Callable[[Dict[str, Any]], Dict[str, Any]]

@@ -4,6 +4,7 @@ All of it happens inside the data folder, which is a file system of its own wher
 
     member/                              etcd's own
     .menagerie/held                      the unit does not start while this file is there, not even at a boot
+    .menagerie/<token>/snapshot.part     as far as it was taken from an operator, or fetched
     .menagerie/<token>/snapshot.db       fetched, and known to be the one that is meant
     .menagerie/<token>/data/member/      prepared from it
     .menagerie/<token>/joining           a member that joins anew has `member` from here on
@@ -61,17 +62,31 @@ class Surgery:
         self._live = member.data_dir / "member"
         self.aside = member.data_dir / ".menagerie"
 
+    def take(self, body: dict[str, Any]) -> dict[str, Any]:
+        """{token, size, offset, piece: base64}: a piece of an operator's own snapshot, of `size` bytes in all.
+
+        {taken: bytes that are here}; a piece that doesn't begin there is left, so whoever sends goes on from it.
+        """
+        folder, size = self._folder(body), int(body["size"])
+        part, piece = folder / "snapshot.part", _decoded(body["piece"])
+        if (folder / "snapshot.db").exists():
+            return {"taken": size}
+        if part.exists() and part.stat().st_size > size:
+            part.unlink()
+        taken = part.stat().st_size if part.exists() else 0
+        if taken == 0:
+            snapshots.refuse_without_room(folder, size)
+        if int(body["offset"]) == taken:
+            with part.open("ab") as file:
+                file.write(piece[: size - taken])
+        return {"taken": part.stat().st_size if part.exists() else 0}
+
     def fetch(self, body: dict[str, Any]) -> dict[str, Any]:
-        """{token, size, hash, revision; snapshot: an id in the repository, or inline: base64}."""
+        """{token, size, hash, revision; snapshot: an id in the repository, without it the one that was taken}."""
         folder = self._folder(body)
         path = folder / "snapshot.db"
         if not path.exists():
-            snapshots.refuse_without_room(folder, int(body["size"]))
-            part = folder / "snapshot.part"
-            if "inline" in body:
-                part.write_bytes(_decoded(body["inline"]))
-            else:
-                self._repository(self.member.role).dump(str(body["snapshot"]), part)
+            part = self._part(folder, body)
             own(part, self._programs.user)
             try:
                 snapshots.refuse_damage(part)
@@ -81,6 +96,16 @@ class Surgery:
                 raise
             part.rename(path)
         return {"snapshot": snapshots.refuse_other(path, self._programs, body)}
+
+    def _part(self, folder: Path, body: dict[str, Any]) -> Path:
+        part, size = folder / "snapshot.part", int(body["size"])
+        if "snapshot" in body:
+            snapshots.refuse_without_room(folder, size)
+            self._repository(self.member.role).dump(str(body["snapshot"]), part)
+        taken = part.stat().st_size if part.exists() else 0
+        if "snapshot" not in body and taken != size:
+            raise Failure(f"{taken} of {size} bytes were taken; hand over the others first")
+        return part
 
     def prepare(self, body: dict[str, Any]) -> dict[str, Any]:
         """{token, initial_cluster, initial_cluster_token, bump_revision}: a data folder beside the one in use."""
@@ -222,7 +247,7 @@ def _decoded(text: Any) -> bytes:
     try:
         return base64.b64decode(str(text), validate=True)
     except binascii.Error:
-        raise ValueError("inline is not base64") from None
+        raise ValueError("the piece is not base64") from None
 
 
 def _sync(*folders: Path) -> None:
