@@ -183,6 +183,15 @@ def test_a_containerd_that_is_not_the_wanted_one_keeps_its_node_out_of_service(
     assert (mark.by, mark.why) == (BY, f"to Kubernetes 1.36.4 and containerd {versions.CONTAINERD}")
 
 
+def test_a_node_that_a_killed_run_left_with_all_that_it_should_run_is_given_back(lab: Cluster, fleet: World) -> None:
+    with_containerd(fleet, NOW)
+    cordon(fleet.api(), "worker-2", Mark(BY, "for a test"))
+    made = Nodes(lab, fleet.api, Configured(fleet), Unrecorded(), Rules(timeout_s=30), 20)
+    assert made.bring(["worker-2"], lambda _: None, lambda _: None).succeeded
+    assert marks(fleet) == dict.fromkeys(NAMES)
+    assert not any(node.spec.unschedulable for node in all_nodes(fleet.api()))
+
+
 def test_a_node_that_preflight_holds_back_is_not_given_back(lab: Cluster, fleet: World) -> None:
     configured = Configured(fleet)
     fleet.hosts["worker-1"].verdict = "False"

@@ -357,6 +357,28 @@ def test_a_worker_that_has_said_nothing_yet_is_not_left_out(build: Callable[...,
         core.delete_collection_node()
 
 
+def test_what_nodes_run_and_which_an_earlier_run_has_out_of_service_is_read_from_them(
+    build: Callable[..., Cluster], newer: Server
+) -> None:
+    core = client.CoreV1Api(newer.api())
+    names = ("architecture", "kernelVersion", "kubeProxyVersion", "bootID", "machineID", "operatingSystem", "osImage")
+    info = {**dict.fromkeys((*names, "systemUUID"), "x"), "kubeletVersion": f"v{NEW}"}
+    for name in ("worker-1", "worker-2", "worker-3"):
+        core.create_node({"metadata": {"name": name}})
+    core.patch_node_status(
+        "worker-1", {"status": {"nodeInfo": {**info, "containerRuntimeVersion": "containerd://2.2.9"}}}
+    )
+    cordon(newer.api(), "worker-2", Mark("upgrade", "for a test"))
+    cordon(newer.api(), "worker-3", Mark("reboot", "for a test"))
+    try:
+        found = found_versions.running(build(), newer)  # type: ignore[arg-type]
+    finally:
+        core.delete_collection_node()
+    silent = NodePrograms()
+    assert found.nodes == {"worker-1": NodePrograms(NEW, "2.2.9"), "worker-2": silent, "worker-3": silent}
+    assert found.begun == {"worker-2"}
+
+
 def test_workers_that_are_left_out_are_named_with_the_way_out(build: Callable[..., Cluster]) -> None:
     assert left_to_upgrade(build(), frozenset({"worker-1"})) == (
         "1 workers run another release of Kubernetes or containerd and are left out (worker-1); drained, by "
