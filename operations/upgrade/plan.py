@@ -32,8 +32,8 @@ class Stage(StrEnum):
 class Plan:
     """Hosts that do not run what is wanted yet, by stage. limited: whether workers were left out that do not either.
 
-    wanted: version of Kubernetes. servers: names, or GROUP. by_the_cloud: nodes in the region of a cloud, which no verb here replaces. unwell: what is not
-    well, and why, of an upgrade that has begun: it is not waited for.
+    wanted: version of Kubernetes. servers: names, or GROUP. by_the_cloud: nodes in the region of a cloud, which no verb here
+    replaces. unwell: what is not well, and why, of an upgrade that has begun: it is not waited for.
     """
 
     cluster: str
