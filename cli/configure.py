@@ -110,10 +110,9 @@ def _configure(
     steps = Steps(("cluster", "API server", "workers") if request.joins else ("cluster", "workers"), quiet=as_json)
     with steps.step("cluster"):
         access = access_to(cluster, steps.detail)
-        left = frozenset[str]()
         if request.joins:
             guard.refuse_other_release(cluster, access)
-            left = guard.other_kubelets(cluster, access)
+        left = frozenset[str]() if request.check else guard.other_workers(cluster, access, request.tags)
         work = operation.plan(cluster, access, replace(request, leaves=left))
     if left:
         errors.print(guard.left_to_upgrade(cluster, left), style="yellow", markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,6 +74,7 @@ def upgrade(
 ) -> None:
     """Bring a running cluster to kubernetes.version of its spec, up or back.
 
+    Its workers to the containerd of this release, too, also where that is all.
     Up: API servers one by one, kube-proxy, then workers: one first, then as many
     as their pools can spare, each drained. Back: the other way round.
     Stops at the first failure. Safe to interrupt: run it again and it goes on.
@@ -116,7 +118,7 @@ def _upgrade(cluster: Cluster, choices: Choices, *, dry_run: bool, yes: bool, as
     if not as_json:
         _show(plan)
     if found:
-        raise NotUpgradableError(cluster.name, plan.wanted, found)
+        raise NotUpgradableError(plan, found)
     if not plan.is_done and not dry_run:
         if not yes:
             _confirm(plan)
@@ -134,14 +136,15 @@ def _show(plan: Plan) -> None:
     errors.print(
         f"API servers: {servers or ', '.join(sorted(running.answers))}; kube-proxy: {running.proxy}", markup=False
     )
-    counted = {version: [*running.nodes.values()].count(version) for version in sorted(set(running.nodes.values()))}
-    errors.print(f"nodes: {', '.join(f'{count} with {version}' for version, count in counted.items())}", markup=False)
+    counted = sorted(Counter(running.nodes.values()).items())
+    errors.print(f"nodes: {', '.join(f'{count} with {programs}' for programs, count in counted)}", markup=False)
     of_stage = {Stage.SERVERS: plan.servers, Stage.REGION: plan.region, Stage.WORKERS: plan.workers}
     for number, stage in enumerate(plan.stages, 1):
         hosts = of_stage.get(stage, ())
         more = f" … {len(hosts)} in all" if len(hosts) > _SHOWN else ""
         what = f": {', '.join(hosts[:_SHOWN])}{more}" if hosts else ""
-        errors.print(f"{number}. {stage.value} to {plan.wanted}{what}", markup=False)
+        to = plan.on_nodes if stage in (Stage.REGION, Stage.WORKERS) else plan.wanted
+        errors.print(f"{number}. {stage.value} to {to}{what}", markup=False)
     for name, why in plan.unwell.items():
         errors.print(Text(f"{name}: {why}; the upgrade has begun, and does not wait for it", style="yellow"))
     for name in plan.by_the_cloud:
@@ -153,7 +156,7 @@ def _show(plan: Plan) -> None:
 
 def _confirm(plan: Plan) -> None:
     direction, again = "back to" if plan.is_back else "to", f"upgrade {plan.cluster}"
-    question = f"Take {plan.cluster} {direction} Kubernetes {plan.wanted}?"
+    question = f"Take {plan.cluster} {direction} {plan.goal}?"
     confirm(question, again, see=("what would be done", f"{again} --dry-run"))
 
 
@@ -173,10 +176,10 @@ def _conclude(plan: Plan, *, dry_run: bool, as_json: bool) -> None:
         print_json({**plan.to_json(), "done": plan.is_done or not dry_run})
         return
     if plan.is_done:
-        told = f"all that is asked about runs Kubernetes {plan.wanted}"
+        told = f"all that is asked about runs {plan.goal}"
     elif dry_run:
-        told = f"nothing stands in the way of Kubernetes {plan.wanted}; nothing was touched"
+        told = f"nothing stands in the way of {plan.goal}; nothing was touched"
     else:
-        told = f"{'back at' if plan.is_back else 'now'} Kubernetes {plan.wanted}"
+        told = f"{'back at' if plan.is_back else 'now'} {plan.goal}"
     left = "; other workers still run another version" if plan.limited and not dry_run else ""
     console.print(f"{plan.cluster}: {told}{left}", markup=False)

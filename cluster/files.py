@@ -106,6 +106,7 @@ class Refresh:
 
     report: command to which ``lease grant ...`` and ``put ...`` are added, so that operators can read what a host has; none
     where it reaches no etcd.
+    etcd: the name of the one that it reaches, which also has the locks of consumers.
     renew: command that remakes what the host makes out of its secrets; it prints a JSON object, path of a certificate ->
     first and last second of its life.
     programs: what an operator may have restarted for another payload while the host runs (`userdata.applying`); none where
@@ -114,6 +115,7 @@ class Refresh:
 
     consumers: tuple[Consumer, ...]
     report: tuple[str, ...]
+    etcd: str = ""
     renew: tuple[str, ...] = ()
     reader: str = ""
     """As whom the host reads the store."""

@@ -1,13 +1,14 @@
 """Releases of Kubernetes: which this one of Menagerie builds, what belongs to each, and which parts run together.
 
-Sources: kubernetes.io, "Version Skew Policy"; kubeadm's constants of each minor; the CHANGELOGs of 1.35 and 1.36.
+Sources: kubernetes.io, "Version Skew Policy"; kubeadm's constants of each minor; the CHANGELOGs of 1.35 and 1.36; the
+kubelet's `nodestatus.VersionInfo`, for what a Node says.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 
 from cluster import versions
@@ -60,6 +61,43 @@ MOST_BEHIND: Mapping[Part, int] = {
     Part.KUBE_PROXY: 3,
 }
 """Minors that a part may be older than the newest API server. But for API servers none may be newer than the oldest."""
+
+
+_CONTAINERD = "containerd://"
+
+
+@dataclass(frozen=True, order=True)
+class NodePrograms:
+    """What a node runs that only a drained node gets another release of. Versions without the v, "" for what it does not say.
+
+    Each has the name of the role that brings it.
+    """
+
+    kubelet: str = ""
+    containerd: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kubelet or 'unknown'} and containerd {self.containerd or 'unknown'}"
+
+    @classmethod
+    def beside(cls, kubernetes: str) -> NodePrograms:
+        """Those that this release of Menagerie places beside a version of Kubernetes."""
+        return cls(kubernetes, versions.CONTAINERD)
+
+    @classmethod
+    def said(cls, kubelet: str, runtime: str) -> NodePrograms:
+        """As a Node's `nodeInfo` has them: ``v1.36.4``, ``containerd://2.3.4``.
+
+        While containerd answers no kubelet, that says ``containerd://Unknown``, and before it said anything a table has
+        ``<unknown>``.
+        """
+        known = "://" in runtime and not runtime.endswith("://Unknown")
+        return cls(kubelet.removeprefix("v"), runtime.removeprefix(_CONTAINERD).removeprefix("v") if known else "")
+
+    def others(self, wanted: NodePrograms) -> frozenset[str]:
+        """The names of those of another release than wanted. One that is not said is none: it may have to be mended first."""
+        ours, theirs = asdict(self), asdict(wanted)
+        return frozenset(name for name, version in ours.items() if version and version != theirs[name])
 
 
 def numbers(version: str) -> tuple[int, int, int]:

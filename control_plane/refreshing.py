@@ -55,7 +55,7 @@ def refresh(cluster: Cluster, plan: AddressPlan) -> Refresh:
         *((Consumer("node-preflight.service", (_conf("node-preflight"),)),) if cluster.spec.checked_workers else ()),
         *((Consumer("join-tokens.service", (_conf("join-tokens"),)),) if cluster.spec.cloud_workers else ()),
     )
-    return Refresh((api_server, encryption, authorities, *others), program, renew=_python("renewal"))
+    return Refresh((api_server, encryption, authorities, *others), program, "main", renew=_python("renewal"))
 
 
 def objects() -> tuple[Object, ...]:

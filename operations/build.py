@@ -23,7 +23,7 @@ from operations.plan import Plan, Planner
 from operations.readiness import refuse_unready
 from operations.record import Operation, keep, one_operation, share
 from operations.stack import environment, has_stack, open_stack
-from operations.upgrade.guard import left_to_upgrade, other_kubelets, other_release, refuse_other_release
+from operations.upgrade.guard import left_to_upgrade, other_release, other_workers, refuse_other_release
 from stacks.automation import StackError, StackLockedError, Summary
 from stacks.events import begun, describe, told
 from workers.group_vars import roles
@@ -170,7 +170,7 @@ def _bring_up_workers(
     api, patience = access.api(), patience_s(cluster)
     with steps.step(STEPS[2]):
         make = tokens(cluster, access, steps.detail)
-        left = other_kubelets(cluster, access)
+        left = other_workers(cluster, access, selection.tags)
     with steps.step(STEPS[3]):
         workers = _configure(cluster, access, make, steps, selection, check=False, leaves=left)
         if not workers.succeeded:

@@ -1,4 +1,7 @@
-"""Which nodes a cluster has, and where: machines at sites are in the spec, workers in the region only in the API."""
+"""Which nodes a cluster has, where, and what they say that they run.
+
+Machines at sites are in the spec, workers in the region only in the API.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from cluster.releases import NodePrograms
 from cluster.spec import Cluster
 from cluster.subnets import worker_ranges
 from operations.access import API_TIMEOUT_S
@@ -49,6 +53,12 @@ def region_missing(cluster: Cluster, api: client.ApiClient) -> str:
         return f"the API server does not answer ({type(error).__name__})"
     ready = in_the_region(cluster, (node for node in nodes if is_ready(node)))
     return f"{len(ready)} workers of the region are Ready, of {least} at least" if len(ready) < least else ""
+
+
+def programs(node: client.V1Node) -> NodePrograms:
+    """What a node says that it runs."""
+    info = node.status.node_info
+    return NodePrograms.said(info.kubelet_version, info.container_runtime_version) if info else NodePrograms()
 
 
 def least_in_region(cluster: Cluster) -> int:

@@ -106,6 +106,7 @@ _WITH_PROGRAMS = (
     "roles/test_links_role.py",
     "roles/test_roce_role.py",
     "roles/test_time_role.py",
+    "userdata/test_turns.py",
     "workers/test_as_ansible.py",
 )
 

@@ -10,7 +10,13 @@ from userdata.joined import joined
 
 _HERE = Path(__file__).resolve().parent
 _OWN = _HERE / "refresh"
-_MODULES = (_HERE / "boot" / "host.py", _HERE / "boot" / "store.py", _OWN / "units.py", _OWN / "main.py")
+_MODULES = (
+    _HERE / "boot" / "host.py",
+    _HERE / "boot" / "store.py",
+    _OWN / "units.py",
+    _OWN / "turns.py",
+    _OWN / "main.py",
+)
 TIMER = "menagerie-refresh.timer"
 _PROGRAM = "/usr/local/sbin/menagerie-refresh"
 _UNITS = "/etc/systemd/system"

@@ -11,7 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from kubernetes import client
 
+from cluster.releases import NodePrograms
 from cluster.spec import Cluster
+from operations.nodes import programs
 from operations.status.model import Item
 
 OLDER = 3
@@ -34,6 +36,17 @@ def versions(cluster: Cluster, api: str, nodes: Sequence[client.V1Node]) -> Iter
         yield Item("versions", "kubelets", True, counted)
     else:
         yield Item("versions", "kubelets", False, f"{counted}; the spec says {spec}", upgrade)
+    yield _containerds(cluster, nodes, upgrade)
+
+
+def _containerds(cluster: Cluster, nodes: Sequence[client.V1Node], upgrade: str) -> Item:
+    wanted = NodePrograms.beside(cluster.spec.kubernetes.version)
+    found = [programs(node) for node in nodes]
+    counts = sorted(Counter(each.containerd or "unknown" for each in found).items())
+    counted = ", ".join(f"{count} of {version}" for version, count in counts)
+    if any("containerd" in each.others(wanted) for each in found):
+        return Item("versions", "containerd", False, f"{counted}; this release places {wanted.containerd}", upgrade)
+    return Item("versions", "containerd", True, counted)
 
 
 def skew(api: str, kubelet: str) -> str:

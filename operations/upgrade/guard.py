@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
+from dataclasses import asdict
 
+from cluster.releases import NodePrograms
 from cluster.spec import Cluster
 from operations.access import Access
 from operations.upgrade import versions
 
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-"""A few columns of each object: of nodes, the kubelet's version is one ("Kubernetes API Concepts")."""
+"""A few columns of each object ("Kubernetes API Concepts"), of nodes also those that `kubectl get -o wide` shows alone."""
+_COLUMNS = ("Name", "Version", "Container-Runtime")
 
 
 class OtherReleaseError(Exception):
@@ -34,18 +38,24 @@ def refuse_other_release(cluster: Cluster, access: Access) -> None:
         raise OtherReleaseError(told)
 
 
-def other_kubelets(cluster: Cluster, access: Access) -> frozenset[str]:
-    """Machines at sites whose kubelet is of another release than the spec says: to be drained before they get it.
+def other_workers(cluster: Cluster, access: Access, roles: Collection[str] = ()) -> frozenset[str]:
+    """Machines at sites that run another release than these roles would place, all roles for (): to be drained before.
 
     Raises urllib3's HTTPError where the API does not answer.
     """
+    wanted = NodePrograms.beside(cluster.spec.kubernetes.version)
+    placed = frozenset(roles or asdict(wanted)) & asdict(wanted).keys()
+    if not placed:
+        return frozenset()
     (text,) = access.ask(("/api/v1/nodes?includeObject=None",), accept=_TABLE)
     table = json.loads(text)
-    columns = [column["name"] for column in table["columnDefinitions"]]
-    name, version = columns.index("Name"), columns.index("Version")
-    found = {row["cells"][name]: str(row["cells"][version]).removeprefix("v") for row in table["rows"]}
-    wanted = cluster.spec.kubernetes.version
-    return frozenset(host.name for _, host in cluster.host_list() if found.get(host.name, wanted) != wanted)
+    titles = [column["name"] for column in table["columnDefinitions"]]
+    name, kubelet, runtime = map(titles.index, _COLUMNS)
+    found = {
+        row["cells"][name]: NodePrograms.said(row["cells"][kubelet], row["cells"][runtime]) for row in table["rows"]
+    }
+    others = {node for node, each in found.items() if each.others(wanted) & placed}
+    return frozenset(host.name for _, host in cluster.host_list() if host.name in others)
 
 
 def left_to_upgrade(cluster: Cluster, hosts: frozenset[str]) -> str:
@@ -53,4 +63,7 @@ def left_to_upgrade(cluster: Cluster, hosts: frozenset[str]) -> str:
     if not hosts:
         return ""
     named = ", ".join(sorted(hosts)[:5]) + (" …" if len(hosts) > 5 else "")
-    return f"{len(hosts)} workers run another release and are left out ({named}); drained, by ./menagerie upgrade {cluster.name}"
+    return (
+        f"{len(hosts)} workers run another release of Kubernetes or containerd and are left out ({named}); drained, by "
+        f"./menagerie upgrade {cluster.name}"
+    )

@@ -1,4 +1,4 @@
-"""Workers brought to the wanted version: a canary, then as many at a time as their pools can spare, each drained.
+"""Workers brought to the wanted versions: a canary, then as many at a time as their pools can spare, each drained.
 
 What a killed run left is on the nodes: the mark of `operations.drain`.
 """
@@ -13,9 +13,11 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from cluster import preflight
+from cluster.releases import NodePrograms
 from cluster.spec import Cluster
 from operations.access import API_TIMEOUT_S
 from operations.drain import Mark, Pause, Rules, cordon, empty, mark_of, uncordon, way_out
+from operations.nodes import programs
 from operations.reboot_needs import all_nodes
 from operations.record.journal import Journal
 from operations.rolling import Look, Outcome, Roll, Rolled, State, room
@@ -50,7 +52,7 @@ class Nodes:
 
         What an earlier run left comes first: it is out of service already.
         """
-        begun = {node.metadata.name for node in all_nodes(self.api()) if _is_ours(node)}
+        begun = {node.metadata.name for node in all_nodes(self.api()) if is_begun(node)}
         pending = sorted(hosts, key=lambda host: host not in begun)
         ended: list[Outcome] = []
         why, size = "", CANARY
@@ -95,7 +97,8 @@ class Nodes:
             tell(outcome)
         good = [each.host for each in outcomes if each.state is State.DONE]
         if good:
-            self.operation.done(f"workers {', '.join(good)}", version=self.cluster.spec.kubernetes.version)
+            wanted = self._wanted
+            self.operation.done(f"workers {', '.join(good)}", version=wanted.kubelet, containerd=wanted.containerd)
         return Rolled(outcomes, "", emptied.interrupted or back.interrupted)
 
     def _side_by_side(self, hosts: tuple[str, ...], work: Callable[[str, Pause], str]) -> Rolled:
@@ -105,8 +108,8 @@ class Nodes:
         return Roll(hosts, work, anyone, len(hosts)).run()
 
     def _empty(self, host: str, report: Report, pause: Pause) -> str:
-        api, version = self.api(), self.cluster.spec.kubernetes.version
-        cordon(api, host, Mark(BY, f"to Kubernetes {version}"))
+        api = self.api()
+        cordon(api, host, Mark(BY, f"to Kubernetes {self._wanted}"))
         empty(api, host, BY, self.rules, report, pause)
         return ""
 
@@ -122,20 +125,26 @@ class Nodes:
         return ""
 
     def _missing(self, api: client.ApiClient, host: str) -> str:
-        """Why a node is not back with the wanted version and free."""
-        wanted = self.cluster.spec.kubernetes.version
+        """Why a node is not back with the wanted versions and free."""
+        wanted = self._wanted
         try:
             node = client.CoreV1Api(api).read_node(host, _request_timeout=API_TIMEOUT_S)
         except (ApiException, urllib3.exceptions.HTTPError) as error:
             return f"the API server does not answer ({type(error).__name__})"
-        found = node.status.node_info.kubelet_version.removeprefix("v")
-        if found != wanted:
-            return f"the kubelet says that it is {found}"
+        found = programs(node)
+        if found.kubelet != wanted.kubelet:
+            return f"the kubelet says that it is {found.kubelet or 'nothing yet'}"
+        if found.containerd != wanted.containerd:
+            return f"the kubelet says that containerd is {found.containerd or 'not answering'}"
         if not is_ready(node):
             return "its node is not Ready yet"
         if self._is_checked(host) and (said := verdict(node)) and said.status != "True":
             return f"its preflight says {said.reason}: {said.message}"
         return held_back(node)
+
+    @property
+    def _wanted(self) -> NodePrograms:
+        return NodePrograms.beside(self.cluster.spec.kubernetes.version)
 
     def _is_checked(self, host: str) -> bool:
         pool = next((pool for pool, each in self.cluster.host_list() if each.name == host), None)
@@ -150,7 +159,8 @@ def _named(host: str, report: Report) -> Report:
     return lambda text: report(text if host in text else f"{host}: {text}")
 
 
-def _is_ours(node: client.V1Node) -> bool:
+def is_begun(node: client.V1Node) -> bool:
+    """Whether a run of this verb has it out of service."""
     mark = mark_of(node)
     return mark is not None and mark.by == BY
 

@@ -1,7 +1,7 @@
 """What is to be done, in which order, from what runs and what the spec says. Pure.
 
 Up: API servers, what the cluster is said to run and kube-proxy, workers. Back: the other way round, for no part may be newer
-than an API server.
+than an API server. Containerd is bound to no version of Kubernetes, so it has no say in the order: it changes with the workers.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from cluster.releases import Part, is_back, numbers, wrong_skew, wrong_step
+from cluster.releases import NodePrograms, Part, is_back, numbers, wrong_skew, wrong_step
 from cluster.spec import Cluster
 from operations.upgrade.versions import Running
 
@@ -30,10 +30,10 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class Plan:
-    """Hosts that do not run the wanted version yet, by stage. limited: whether workers were left out that do not either.
+    """Hosts that do not run what is wanted yet, by stage. limited: whether workers were left out that do not either.
 
-    servers: names, or GROUP. by_the_cloud: nodes in the region of a cloud, which no verb here replaces. unwell: what is not
-    well, and why, of an upgrade that has begun: it is not waited for.
+    wanted: version of Kubernetes. servers: names, or GROUP. by_the_cloud: nodes in the region of a cloud, which no verb here
+    replaces. unwell: what is not well, and why, of an upgrade that has begun: it is not waited for.
     """
 
     cluster: str
@@ -48,8 +48,23 @@ class Plan:
     unwell: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def on_nodes(self) -> NodePrograms:
+        """What every node shall run."""
+        return NodePrograms.beside(self.wanted)
+
+    @property
+    def goal(self) -> str:
+        """What is to be brought about: ``Kubernetes 1.36.4``, ``containerd 2.3.4``, or both; both where nothing is left to do."""
+        nodes = (self.running.nodes[name] for name in (*self.region, *self.workers))
+        others = {other for each in nodes for other in each.others(self.on_nodes)}
+        if not others and not self.servers and not self.addons:
+            return f"Kubernetes {self.on_nodes}"
+        told = [f"Kubernetes {self.wanted}"] if self.servers or self.addons or "kubelet" in others else []
+        return " and ".join([*told, *([f"containerd {self.on_nodes.containerd}"] if "containerd" in others else [])])
+
+    @property
     def is_back(self) -> bool:
-        """Whether some part is newer than the spec says."""
+        """Whether some part of Kubernetes is newer than the spec says."""
         return bool(self.running.newest) and is_back(self.running.newest, self.wanted)
 
     @property
@@ -76,8 +91,13 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         found = asdict(self)
-        found["running"] |= {"answers": sorted(self.running.answers), "region": sorted(self.running.region)}
-        return {**found, "back": self.is_back, "stages": [stage.value for stage in self.stages]}
+        found["running"] |= {name: sorted(getattr(self.running, name)) for name in ("answers", "region", "begun")}
+        return {
+            **found,
+            "on_nodes": asdict(self.on_nodes),
+            "back": self.is_back,
+            "stages": [stage.value for stage in self.stages],
+        }
 
 
 def plan(
@@ -87,7 +107,7 @@ def plan(
     wanted = cluster.spec.kubernetes.version
     at_sites = {host.name: pool for pool, host in cluster.host_list()}
     chosen = [] if control_plane_only else [name for name, pool in at_sites.items() if pools is None or pool in pools]
-    stale = {name for name, version in running.nodes.items() if version != wanted}
+    stale = {name for name, found in running.nodes.items() if found.others(NodePrograms.beside(wanted))} | running.begun
     region = tuple(sorted(stale & running.region)) if pools is None and not control_plane_only else ()
     workers = tuple(name for name in chosen if name in stale)
     left = stale & (set(at_sites) | running.region) - {*workers, *region}
@@ -123,7 +143,8 @@ def wrong(plan: Plan) -> Iterator[str]:
     # On the way back they are done before the API servers, on the way up they stay as they are for so long.
     kept = left if plan.is_back else set(running.nodes)
     for name in sorted(kept):
-        if why := wrong_skew(Part.KUBELET, running.nodes[name], after):
+        kubelet = running.nodes[name].kubelet
+        if kubelet and (why := wrong_skew(Part.KUBELET, kubelet, after)):
             yield f"node {name}: {why}{_way_out(plan, name)}"
     if running.proxy and not plan.is_back and (why := wrong_skew(Part.KUBE_PROXY, running.proxy, after)):
         yield why

@@ -51,9 +51,9 @@ class Choices:
 class NotUpgradableError(Exception):
     """The upgrade may not begin, or go on; the text has every reason with its way out."""
 
-    def __init__(self, cluster: str, wanted: str, found: list[str]) -> None:
+    def __init__(self, plan: Plan, found: list[str]) -> None:
         listed = "\n  ".join(found)
-        super().__init__(f"{cluster} can't go to Kubernetes {wanted} yet; nothing was touched:\n  {listed}")
+        super().__init__(f"{plan.cluster} can't go to {plan.goal} yet; nothing was touched:\n  {listed}")
 
 
 class HostsError(Exception):
@@ -63,7 +63,7 @@ class HostsError(Exception):
         failed = [f"{each.host}: {each.text}" for each in rolled.outcomes if each.state is State.FAILED]
         left = [each.host for each in rolled.outcomes if each.state is State.NOT_BEGUN]
         done = sum(each.state is State.DONE for each in rolled.outcomes)
-        lines = [f"{done} of {len(rolled.outcomes)} workers run Kubernetes {plan.wanted}", *failed]
+        lines = [f"{done} of {len(rolled.outcomes)} workers run {plan.goal}", *failed]
         if left:
             lines.append(f"{rolled.why_stopped}; not begun: {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")
         super().__init__("\n  ".join(lines) + "\n" + way_on(plan))
@@ -77,6 +77,8 @@ def way_on(plan: Plan) -> str:
     """The commands after a stop."""
     now = min(plan.running.servers, key=lambda each: each == plan.wanted, default=plan.wanted)
     back = f", or to go back write {now} into kubernetes.version first" if now != plan.wanted else ""
+    if plan.goal == f"containerd {plan.on_nodes.containerd}":
+        back = "; back is the same command of the former release of Menagerie"
     return f"To go on from here, once it is mended: ./menagerie upgrade {plan.cluster}{back}"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import urllib3
 
-from cluster.releases import numbers
+from cluster.releases import NodePrograms, numbers
 from cluster.spec import Cluster
 from control_plane.ports import API_PORT
 from etcd.apiserver import probe_path
@@ -35,16 +35,17 @@ class Running:
     """Versions are without the v, "" of what does not answer.
 
     hosts: API-server host -> version, {} in a cloud, which does not say which hosts there are. answers: what the load
-    balancer led to. said: kubeadm's record of what the cluster runs. proxy: of kube-proxy's image. nodes: node -> version of
-    its kubelet; region: those of them in the region.
+    balancer led to. said: kubeadm's record of what the cluster runs. proxy: of kube-proxy's image. nodes: node -> what it
+    says that it runs; region: those of them in the region. begun: those that an earlier run has out of service.
     """
 
     hosts: Mapping[str, str] = field(default_factory=dict)
     answers: frozenset[str] = frozenset()
     said: str = ""
     proxy: str = ""
-    nodes: Mapping[str, str] = field(default_factory=dict)
+    nodes: Mapping[str, NodePrograms] = field(default_factory=dict)
     region: frozenset[str] = frozenset()
+    begun: frozenset[str] = frozenset()
 
     @property
     def servers(self) -> frozenset[str]:
@@ -53,8 +54,8 @@ class Running:
 
     @property
     def newest(self) -> str:
-        """The newest version of any part, "" where nothing answers."""
-        found = [each for each in (*self.servers, *self.nodes.values(), self.proxy) if each]
+        """The newest version of any part of Kubernetes, "" where nothing answers."""
+        found = [each for each in (*self.servers, *(node.kubelet for node in self.nodes.values()), self.proxy) if each]
         return max(found, key=numbers, default="")
 
 
@@ -103,7 +104,8 @@ def running(cluster: Cluster, access: Access) -> Running:
     """Of all parts. Raises what the Kubernetes client raises where the API does not answer."""
     from kubernetes import client
 
-    from operations.nodes import in_the_region
+    from operations.nodes import in_the_region, programs
+    from operations.upgrade.nodes import is_begun
 
     api = access.api()
     listed = client.CoreV1Api(api).list_node(_request_timeout=API_TIMEOUT_S).items
@@ -112,8 +114,9 @@ def running(cluster: Cluster, access: Access) -> Running:
         servers(access),
         said(api),
         proxy(api),
-        {node.metadata.name: node.status.node_info.kubelet_version.removeprefix("v") for node in listed},
+        {node.metadata.name: programs(node) for node in listed},
         in_the_region(cluster, listed),
+        frozenset(node.metadata.name for node in listed if is_begun(node)),
     )
 
 

@@ -49,7 +49,7 @@ def ends(monkeypatch: pytest.MonkeyPatch) -> Ends:
     monkeypatch.setattr(operation, "tokens", lambda *_: None)
     monkeypatch.setattr("operations.stack.access_to", lambda *_: None)
     monkeypatch.setattr(guard, "other_release", lambda *_: "")
-    monkeypatch.setattr(guard, "other_kubelets", lambda *_: frozenset())
+    monkeypatch.setattr(guard, "other_workers", lambda *_: frozenset())
     return begin
 
 
@@ -69,13 +69,25 @@ def test_workers_of_another_release_are_left_to_upgrade(
     menagerie: Menagerie, ends: Ends, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = ends(GOOD)
-    monkeypatch.setattr(guard, "other_kubelets", lambda *_: frozenset({"worker-3"}))
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        guard, "other_workers", lambda cluster, access, roles: asked.append(roles) or frozenset({"worker-3"})
+    )
     ran = menagerie("configure", "lab", "--yes")
     assert (ran.code, made[0].leaves) == (0, {"worker-3"})
     assert "left out (worker-3); drained, by ./menagerie upgrade lab" in ran.err
-    # A role that does not bring the kubelet is for all.
-    menagerie("configure", "lab", "--tags", "neighbours", "--yes")
-    assert made[1].leaves == frozenset()
+    menagerie("configure", "lab", "--tags", "containerd", "--yes")
+    assert (asked, made[1].leaves) == ([(), ("containerd",)], {"worker-3"})
+
+
+def test_a_look_is_at_workers_of_another_release_too(
+    menagerie: Menagerie, ends: Ends, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = ends(GOOD)
+    monkeypatch.setattr(guard, "other_workers", lambda *_: frozenset({"worker-3"}))
+    ran = menagerie("configure", "lab", "--check")
+    assert (ran.code, made[0].leaves) == (0, frozenset())
+    assert "left out" not in ran.err
 
 
 def test_workers_of_api_servers_of_another_release_are_left_alone(

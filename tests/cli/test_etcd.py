@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli import etcd as verbs
+from cli import etcd_restore
 from cluster.spec import Cluster, RoleName
 from etcd.members import members
 from network.addresses import plan
@@ -69,8 +69,8 @@ class World:
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     made = World()
     monkeypatch.setattr(stack, "access_to", lambda *_: None)
-    monkeypatch.setattr(verbs, "_snapshots", lambda *_, needed: ())
-    monkeypatch.setattr(verbs, "_operation", lambda *_, **__: nullcontext(Unrecorded()))
+    monkeypatch.setattr(etcd_restore, "_snapshots", lambda *_, needed: ())
+    monkeypatch.setattr("operations.record.one_operation", lambda *_, **__: nullcontext(Unrecorded()))
     monkeypatch.setattr(looking, "reach", made.reach)
     monkeypatch.setattr(looking, "look", made.look)
     monkeypatch.setenv("COLUMNS", "200")

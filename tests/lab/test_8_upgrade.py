@@ -158,7 +158,7 @@ def server_versions(path: str) -> set[str]:
         *running["answers"],
         running["proxy"],
         running["said"],
-        *running["nodes"].values(),
+        *(node["kubelet"] for node in running["nodes"].values()),
     }
 
 

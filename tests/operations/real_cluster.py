@@ -23,7 +23,7 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from cluster import preflight
+from cluster import preflight, versions
 from operations.reboot import order
 from operations.reboot_needs import PROGRAM
 from remote.executor import UNREACHABLE, Done
@@ -41,7 +41,10 @@ def stamp(at: float) -> str:
 
 @dataclass
 class Host:
-    """A machine. boot_s: how long it is away, after it has answered for a moment more as it was. version: its kubelet's."""
+    """A machine. boot_s: how long it is away, after it has answered for a moment more as it was. version: its kubelet's.
+
+    runtime: as the kubelet names its own.
+    """
 
     name: str
     boot_id: str = ""
@@ -55,6 +58,7 @@ class Host:
     answers: bool = True
     boots: int = 0
     version: str = "v1.36.4"
+    runtime: str = f"containerd://{versions.CONTAINERD}"
 
 
 @dataclass
@@ -93,14 +97,26 @@ class World:
 
     def say(self, host: Host, ready: bool = True) -> None:
         """What a kubelet writes into its node's status, and preflight."""
-        names = ("architecture", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion")
-        names += ("machineID", "operatingSystem", "osImage", "systemUUID")
+        names = (
+            "architecture",
+            "kernelVersion",
+            "kubeProxyVersion",
+            "machineID",
+            "operatingSystem",
+            "osImage",
+            "systemUUID",
+        )
         now = {"lastHeartbeatTime": stamp(time.time()), "lastTransitionTime": stamp(time.time())}
         told = {"type": preflight.CONDITION, "status": host.verdict, "reason": "Test", "message": "of this test", **now}
         conditions = [{"type": "Ready", "status": str(ready), "reason": "Test", "message": "", **now}, told]
         room = {"cpu": "8", "memory": "8Gi", "pods": "110"}
         status = {
-            "nodeInfo": {**dict.fromkeys(names, "x"), "bootID": host.boot_id, "kubeletVersion": host.version},
+            "nodeInfo": {
+                **dict.fromkeys(names, "x"),
+                "bootID": host.boot_id,
+                "kubeletVersion": host.version,
+                "containerRuntimeVersion": host.runtime,
+            },
             "conditions": conditions,
         }
         self.merge(f"/api/v1/nodes/{host.name}/status", {"status": {**status, "capacity": room, "allocatable": room}})

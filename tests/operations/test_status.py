@@ -53,9 +53,10 @@ VERSION = f"v{versions.KUBERNETES}"
 def node(name: str) -> dict[str, Any]:
     ready = {"type": "Ready", "status": "True", "reason": "", "message": ""}
     info = dict.fromkeys(
-        ("architecture", "bootID", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion",
+        ("architecture", "bootID", "kernelVersion", "kubeProxyVersion", "kubeletVersion",
          "machineID", "operatingSystem", "osImage", "systemUUID"), VERSION
     )  # fmt: skip
+    info["containerRuntimeVersion"] = f"containerd://{versions.CONTAINERD}"
     return {"metadata": {"name": name}, "status": {"conditions": [ready], "nodeInfo": info}}
 
 
@@ -132,7 +133,7 @@ def test_a_cluster_with_all_its_parts_is_well(lab: Cluster, access: FakeAccess) 
     assert not_well(lab, access) == ""
     groups = list(dict.fromkeys(item.group for item in found.items))
     assert groups == ["API servers", "etcds", "api", "nodes", "add-ons", "versions", "operation"]
-    assert len(found.items) == 2 + (6 + 2) + 2 + 1 + 3 + 3 + 2 + 1
+    assert len(found.items) == 2 + (6 + 2) + 2 + 1 + 3 + 3 + 3 + 1
     assert [item.help for item in found.items] == [""] * len(found.items)
 
 
@@ -397,6 +398,20 @@ def test_a_cluster_of_another_version_than_its_spec_says_how_to_come_to_it(
     first, second = read_status(lab, access).wrong
     assert (first.detail, first.help) == (f"v1.36.3; the spec says {VERSION}", "./menagerie upgrade lab")
     assert second.detail.startswith("3 of v1.32.9; kubelets of v1.32.9 are more than 3 minor versions behind")
+    assert not_well(lab, access) == ""
+
+
+def test_workers_with_another_containerd_are_counted_with_the_command_that_drains_them(
+    lab: Cluster, access: FakeAccess, server: FakeServer
+) -> None:
+    server.answers["/api/v1/nodes"]["items"][0]["status"]["nodeInfo"]["containerRuntimeVersion"] = "containerd://2.2.9"
+    server.answers["/api/v1/nodes"]["items"][1]["status"]["nodeInfo"]["containerRuntimeVersion"] = (
+        "containerd://Unknown"
+    )
+    (found,) = read_status(lab, access).wrong
+    assert (found.name, found.help) == ("containerd", "./menagerie upgrade lab")
+    now = versions.CONTAINERD
+    assert found.detail == f"1 of 2.2.9, 1 of {now}, 1 of unknown; this release places {now}"
     assert not_well(lab, access) == ""
 
 

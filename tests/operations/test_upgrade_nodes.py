@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cluster import versions
 from cluster.spec import Cluster
 from operations import drain
 from operations.drain import Mark, Rules, cordon, mark_of
@@ -22,6 +23,7 @@ from tests.operations.real_cluster import World
 pytestmark = pytest.mark.xdist_group("real_cluster")
 NAMES = ("worker-1", "worker-2", "worker-3")
 OLD, NEW = "v1.35.4", "v1.36.4"
+BEFORE, NOW = "containerd://2.2.9", f"containerd://{versions.CONTAINERD}"
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +44,7 @@ def fleet(real: World) -> World:
 
 
 class Configured:
-    """Stands for Ansible: brings a new kubelet, unless a host is to fail, or its kubelet not to come back."""
+    """Stands for Ansible: brings a new kubelet and containerd, unless a host is to fail, or its kubelet not to come back."""
 
     def __init__(self, fleet: World) -> None:
         self.fleet = fleet
@@ -55,7 +57,7 @@ class Configured:
         for name in hosts:
             assert self.fleet.pods(name) == []
             if name not in self.fails and name not in self.silent:
-                self.fleet.hosts[name].version = NEW
+                self.fleet.hosts[name].version, self.fleet.hosts[name].runtime = NEW, NOW
                 self.fleet.say(self.fleet.hosts[name])
         return {name: why for name, why in self.fails.items() if name in hosts}
 
@@ -64,7 +66,7 @@ def brought(cluster: Cluster, configured: Configured, operation: Unrecorded | No
     fleet = configured.fleet
     rules = Rules(timeout_s=30)
     nodes = Nodes(cluster, fleet.api, configured, operation or Unrecorded(), rules, **{"ready_s": 20, **more})
-    stale = [name for name in NAMES if fleet.hosts[name].version == OLD]
+    stale = [name for name in NAMES if (fleet.hosts[name].version, fleet.hosts[name].runtime) != (NEW, NOW)]
     return nodes.bring(stale, lambda _: None, lambda _: None)
 
 
@@ -144,6 +146,50 @@ def test_a_kubelet_that_stays_the_old_one_keeps_its_node_out_of_service(lab: Clu
     assert states(done)["worker-1"] is State.FAILED
     assert "the kubelet says that it is 1.35.4" in done.outcomes[0].text
     assert marks(fleet)["worker-1"]
+
+
+def with_containerd(fleet: World, runtime: str) -> None:
+    """The fleet with the wanted kubelet, beside this runtime."""
+    for name in NAMES:
+        host = fleet.hosts[name]
+        host.version, host.runtime = NEW, runtime
+        fleet.say(host)
+
+
+def test_another_containerd_is_brought_to_drained_nodes_behind_a_canary(lab: Cluster, fleet: World) -> None:
+    with_containerd(fleet, BEFORE)
+    configured, operation = Configured(fleet), Unrecorded()
+    fleet.seen_out.clear()
+    assert brought(lab, configured, operation).succeeded
+    assert configured.batches == [(name,) for name in NAMES]
+    assert max(map(len, fleet.seen_out)) == 1
+    assert marks(fleet) == dict.fromkeys(NAMES)
+    assert operation.facts == {"version": "1.36.4", "containerd": versions.CONTAINERD}
+
+
+@pytest.mark.parametrize(
+    ("left", "why"), [(BEFORE, "containerd is 2.2.9"), ("containerd://Unknown", "containerd is not answering")]
+)
+def test_a_containerd_that_is_not_the_wanted_one_keeps_its_node_out_of_service(
+    lab: Cluster, fleet: World, left: str, why: str
+) -> None:
+    with_containerd(fleet, left)
+    configured = Configured(fleet)
+    configured.silent = {"worker-1"}
+    done = brought(lab, configured, ready_s=1)
+    assert states(done)["worker-1"] is State.FAILED
+    assert f"the kubelet says that {why}" in done.outcomes[0].text
+    mark = marks(fleet)["worker-1"] or Mark("", "")
+    assert (mark.by, mark.why) == (BY, f"to Kubernetes 1.36.4 and containerd {versions.CONTAINERD}")
+
+
+def test_a_node_that_a_killed_run_left_with_all_that_it_should_run_is_given_back(lab: Cluster, fleet: World) -> None:
+    with_containerd(fleet, NOW)
+    cordon(fleet.api(), "worker-2", Mark(BY, "for a test"))
+    made = Nodes(lab, fleet.api, Configured(fleet), Unrecorded(), Rules(timeout_s=30), 20)
+    assert made.bring(["worker-2"], lambda _: None, lambda _: None).succeeded
+    assert marks(fleet) == dict.fromkeys(NAMES)
+    assert not any(node.spec.unschedulable for node in all_nodes(fleet.api()))
 
 
 def test_a_node_that_preflight_holds_back_is_not_given_back(lab: Cluster, fleet: World) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from cluster import versions
+from cluster.releases import NodePrograms
 from cluster.spec import Cluster
 from operations.upgrade.plan import GROUP, Stage, plan, wrong
 from operations.upgrade.versions import Running
@@ -15,6 +17,7 @@ from operations.upgrade.versions import Running
 OLD, NEW = "1.35.4", "1.36.4"
 WORKERS = ("worker-1", "worker-2", "worker-3")
 REGION = "lab-region-1"
+BEFORE, CONTAINERD = "2.2.9", versions.CONTAINERD
 
 
 @pytest.fixture
@@ -22,12 +25,20 @@ def at(build: Callable[..., Cluster]) -> Callable[[str], Cluster]:
     return lambda version: build({"kubernetes": {"version": version}})
 
 
-def runs(hosts: Mapping[str, str] | str, addons: str, nodes: Mapping[str, str] | str, **more: Any) -> Running:
-    """One version for all of a kind, or one each."""
+def runs(
+    hosts: Mapping[str, str] | str,
+    addons: str,
+    nodes: Mapping[str, str] | str,
+    containerd: Mapping[str, str] | str = CONTAINERD,
+    **more: Any,
+) -> Running:
+    """One version for all of a kind, or one each; of containerd for those that are named, and the wanted one for others."""
     servers = dict.fromkeys(("api-1", "api-2"), hosts) if isinstance(hosts, str) else dict(hosts)
     listed = dict.fromkeys((*WORKERS, REGION), nodes) if isinstance(nodes, str) else dict(nodes)
     answers = frozenset(each for each in servers.values() if each)
-    return Running(servers, answers, addons, addons, listed, **{"region": frozenset({REGION}), **more})
+    runtimes = dict.fromkeys(listed, containerd) if isinstance(containerd, str) else containerd
+    found = {name: NodePrograms(kubelet, runtimes.get(name, CONTAINERD)) for name, kubelet in listed.items()}
+    return Running(servers, answers, addons, addons, found, **{"region": frozenset({REGION}), **more})
 
 
 def test_up_goes_from_api_servers_to_workers(at: Callable[[str], Cluster]) -> None:
@@ -65,7 +76,8 @@ def test_a_run_that_was_cut_short_is_gone_on_with(
     assert found.stages == stages
     assert found.is_begun is bool(found.servers)
     assert not {*found.servers, *found.workers, *found.region} & {
-        name for name, version in {**running.hosts, **running.nodes}.items() if version == NEW
+        *(name for name, version in running.hosts.items() if version == NEW),
+        *(name for name, found in running.nodes.items() if found.kubelet == NEW),
     }
     assert list(wrong(found)) == []
 
@@ -117,4 +129,68 @@ def test_a_kubelet_that_would_be_four_minors_behind_stands_in_the_way(at: Callab
 def test_the_plan_is_a_document(at: Callable[[str], Cluster]) -> None:
     document = json.loads(json.dumps(plan(at(NEW), runs(OLD, OLD, OLD)).to_json()))
     assert document["stages"] == ["API servers", "kube-proxy", "workers in the region", "workers at sites"]
-    assert document["running"]["nodes"]["worker-1"] == OLD
+    assert document["running"]["nodes"]["worker-1"] == {"kubelet": OLD, "containerd": CONTAINERD}
+    assert document["on_nodes"] == {"kubelet": NEW, "containerd": CONTAINERD}
+    assert (document["running"]["region"], document["running"]["begun"]) == ([REGION], [])
+
+
+def test_another_containerd_alone_takes_workers_alone(at: Callable[[str], Cluster]) -> None:
+    found = plan(at(NEW), runs(NEW, NEW, NEW, {"worker-2": BEFORE, REGION: BEFORE}))
+    assert found.stages == (Stage.REGION, Stage.WORKERS)
+    assert (found.region, found.workers) == ((REGION,), ("worker-2",))
+    assert found.goal == f"containerd {CONTAINERD}"
+    assert list(wrong(found)) == []
+
+
+def test_both_at_once_are_one_way_for_each_worker(at: Callable[[str], Cluster]) -> None:
+    found = plan(at(NEW), runs(OLD, OLD, OLD, BEFORE))
+    assert (found.stages, found.workers) == (tuple(Stage), WORKERS)
+    assert found.goal == f"Kubernetes {NEW} and containerd {CONTAINERD}"
+    assert plan(at(NEW), runs(OLD, OLD, OLD)).goal == f"Kubernetes {NEW}"
+
+
+@pytest.mark.parametrize("containerd", [BEFORE, "2.4.0"])
+def test_kubernetes_alone_says_whether_it_goes_back_and_in_which_order(
+    at: Callable[[str], Cluster], containerd: str
+) -> None:
+    alone = plan(at(NEW), runs(NEW, NEW, NEW, containerd))
+    assert (alone.is_back, alone.stages) == (False, (Stage.REGION, Stage.WORKERS))
+    up = plan(at(NEW), runs(OLD, OLD, OLD, containerd))
+    assert (up.is_back, up.stages) == (False, tuple(Stage))
+    back = plan(at(OLD), runs(NEW, NEW, NEW, containerd))
+    assert (back.is_back, back.stages) == (True, tuple(reversed(Stage)))
+
+
+def test_a_containerd_that_no_kubelet_names_is_no_other_release(at: Callable[[str], Cluster]) -> None:
+    assert plan(at(NEW), runs(NEW, NEW, NEW, "")).is_done
+
+
+def test_machines_of_a_cloud_with_another_containerd_are_named_and_left_to_it(
+    at: Callable[[str], Cluster], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cluster, "is_lab", False)
+    found = plan(at(NEW), runs(NEW, NEW, NEW, {REGION: BEFORE}))
+    assert (found.region, found.by_the_cloud, found.stages) == ((), (REGION,), ())
+
+
+def test_a_node_that_an_earlier_run_has_out_of_service_is_brought_back_whatever_it_runs(
+    at: Callable[[str], Cluster],
+) -> None:
+    found = plan(at(NEW), runs(NEW, NEW, NEW, begun=frozenset({"worker-2"})))
+    assert (found.stages, found.workers) == ((Stage.WORKERS,), ("worker-2",))
+    assert plan(at(NEW), runs(NEW, NEW, NEW, begun=frozenset({"worker-2"})), control_plane_only=True).limited
+
+
+@pytest.mark.parametrize(
+    ("runtime", "containerd"),
+    [
+        ("containerd://2.3.4", "2.3.4"),
+        ("containerd://v2.3.4", "2.3.4"),
+        ("containerd://Unknown", ""),
+        ("<unknown>", ""),
+        ("", ""),
+        ("cri-o://1.36.0", "cri-o://1.36.0"),
+    ],
+)
+def test_what_a_node_says_of_its_runtime(runtime: str, containerd: str) -> None:
+    assert NodePrograms.said("v1.36.4", runtime) == NodePrograms("1.36.4", containerd)

@@ -18,13 +18,13 @@ import urllib3
 from kubernetes import client
 
 from cluster import versions
-from cluster.releases import ADDED
+from cluster.releases import ADDED, NodePrograms
 from cluster.spec import Cluster
 from operations.drain import Mark, Rules, cordon
 from operations.status import Item
 from operations.upgrade import addons, preflight
 from operations.upgrade import versions as found_versions
-from operations.upgrade.guard import left_to_upgrade, other_kubelets
+from operations.upgrade.guard import left_to_upgrade, other_workers
 from operations.upgrade.plan import Plan, plan
 from operations.upgrade.preflight import Look, deprecated, findings
 from operations.upgrade.versions import Running
@@ -198,6 +198,10 @@ def planned(build: Callable[..., Cluster], now: str, wanted: str, **more: Any) -
     return plan(build({"kubernetes": {"version": wanted}}), running)
 
 
+def kubelet(version: str) -> NodePrograms:
+    return NodePrograms(version, versions.CONTAINERD)
+
+
 def look(build: Callable[..., Cluster], server: Server, made: Plan, **more: Any) -> list[str]:
     cluster = build({"kubernetes": {"version": made.wanted}})
     return findings(Look(cluster, server, made, Rules(), **more))  # type: ignore[arg-type]
@@ -273,7 +277,7 @@ def test_all_that_stands_in_the_way_is_said_at_once(
     pod = {"spec": {"nodeName": "worker-2", "containers": [{"name": "c", "image": "i"}]}}
     core.create_namespaced_pod("default", {"metadata": {"name": "alone"}, **pod})
     try:
-        made = planned(build, OLD, NEW, nodes={"worker-1": OLD, "worker-2": "1.32.9"})
+        made = planned(build, OLD, NEW, nodes={"worker-1": kubelet(OLD), "worker-2": kubelet("1.32.9")})
         found = look(build, older, made, backup_age=lambda: 7200.0)
     finally:
         core.delete_namespaced_pod("alone", "default", grace_period_seconds=0)
@@ -303,31 +307,83 @@ def test_a_budget_that_lets_no_pod_go_is_named(build: Callable[..., Cluster], ol
     status["observedGeneration"] = made.metadata.generation
     policy.patch_namespaced_pod_disruption_budget_status("tight", "default", {"status": status})
     try:
-        concerned = planned(build, OLD, NEW, nodes={"worker-1": OLD})
+        concerned = planned(build, OLD, NEW, nodes={"worker-1": kubelet(OLD)})
         (found,) = look(build, older, concerned)
         assert found.startswith("budget default/tight lets none of its 2 pods go, ever: it wants 2")
-        assert look(build, older, planned(build, OLD, NEW, nodes={"worker-2": OLD})) == []
+        assert look(build, older, planned(build, OLD, NEW, nodes={"worker-2": kubelet(OLD)})) == []
     finally:
         policy.delete_namespaced_pod_disruption_budget("tight", "default")
         core.delete_namespaced_pod("kept", "default", grace_period_seconds=0)
 
 
-def test_workers_with_another_kubelet_are_found_without_reading_all_of_each_node(
+@pytest.mark.parametrize(
+    ("roles", "left"),
+    [
+        ((), {"worker-1", "worker-3"}),
+        (("kubelet",), {"worker-1"}),
+        (("containerd", "base"), {"worker-3"}),
+        (("neighbours",), set()),
+    ],
+)
+def test_workers_with_another_kubelet_or_containerd_are_found_without_reading_all_of_each_node(
+    build: Callable[..., Cluster], newer: Server, roles: tuple[str, ...], left: set[str]
+) -> None:
+    core = client.CoreV1Api(newer.api())
+    names = ("architecture", "kernelVersion", "kubeProxyVersion", "bootID", "machineID", "operatingSystem", "osImage")
+    now = f"containerd://{versions.CONTAINERD}"
+    nodes = (
+        ("worker-1", OLD, now),
+        ("worker-2", NEW, now),
+        ("worker-3", NEW, "containerd://2.2.9"),
+        ("stranger", OLD, "containerd://2.2.9"),
+    )
+    for name, version, runtime in nodes:
+        core.create_node({"metadata": {"name": name}})
+        info = {**dict.fromkeys((*names, "systemUUID"), "x"), "kubeletVersion": f"v{version}"}
+        core.patch_node_status(name, {"status": {"nodeInfo": {**info, "containerRuntimeVersion": runtime}}})
+    try:
+        found = other_workers(build({"kubernetes": {"version": NEW}}), newer, roles)  # type: ignore[arg-type]
+    finally:
+        core.delete_collection_node()
+    assert found == left
+
+
+def test_a_worker_that_has_said_nothing_yet_is_not_left_out(build: Callable[..., Cluster], newer: Server) -> None:
+    core = client.CoreV1Api(newer.api())
+    core.create_node({"metadata": {"name": "worker-1"}})
+    try:
+        assert other_workers(build({"kubernetes": {"version": NEW}}), newer) == frozenset()  # type: ignore[arg-type]
+    finally:
+        core.delete_collection_node()
+
+
+def test_what_nodes_run_and_which_an_earlier_run_has_out_of_service_is_read_from_them(
     build: Callable[..., Cluster], newer: Server
 ) -> None:
     core = client.CoreV1Api(newer.api())
-    names = ("architecture", "containerRuntimeVersion", "kernelVersion", "kubeProxyVersion", "kubeletVersion", "bootID")
-    names += ("machineID", "operatingSystem", "osImage", "systemUUID")
-    for name, version in (("worker-1", OLD), ("worker-2", NEW), ("stranger", OLD)):
+    names = ("architecture", "kernelVersion", "kubeProxyVersion", "bootID", "machineID", "operatingSystem", "osImage")
+    info = {**dict.fromkeys((*names, "systemUUID"), "x"), "kubeletVersion": f"v{NEW}"}
+    for name in ("worker-1", "worker-2", "worker-3"):
         core.create_node({"metadata": {"name": name}})
-        info = {**dict.fromkeys(names, "x"), "kubeletVersion": f"v{version}"}
-        core.patch_node_status(name, {"status": {"nodeInfo": info}})
+    core.patch_node_status(
+        "worker-1", {"status": {"nodeInfo": {**info, "containerRuntimeVersion": "containerd://2.2.9"}}}
+    )
+    cordon(newer.api(), "worker-2", Mark("upgrade", "for a test"))
+    cordon(newer.api(), "worker-3", Mark("reboot", "for a test"))
     try:
-        found = other_kubelets(build({"kubernetes": {"version": NEW}}), newer)  # type: ignore[arg-type]
+        found = found_versions.running(build(), newer)  # type: ignore[arg-type]
     finally:
         core.delete_collection_node()
-    assert found == {"worker-1"}
-    assert "1 workers run another release and are left out (worker-1)" in left_to_upgrade(build(), found)
+    silent = NodePrograms()
+    assert found.nodes == {"worker-1": NodePrograms(NEW, "2.2.9"), "worker-2": silent, "worker-3": silent}
+    assert found.begun == {"worker-2"}
+
+
+def test_workers_that_are_left_out_are_named_with_the_way_out(build: Callable[..., Cluster]) -> None:
+    assert left_to_upgrade(build(), frozenset({"worker-1"})) == (
+        "1 workers run another release of Kubernetes or containerd and are left out (worker-1); drained, by "
+        "./menagerie upgrade lab"
+    )
     assert left_to_upgrade(build(), frozenset()) == ""
 
 

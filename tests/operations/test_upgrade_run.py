@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from cli.running import run
+from cluster import versions
+from cluster.releases import NodePrograms
 from cluster.spec import Cluster
 from operations.plan import Action, Change, Component
 from operations.plan import Plan as EnginePlan
@@ -24,14 +26,14 @@ from operations.upgrade.versions import Running
 from operations.waiting import TimedOutError
 
 OLD, NEW = "1.35.4", "1.36.4"
+BEFORE, NOW = "2.2.9", versions.CONTAINERD
 HOSTS = ("api-1", "api-2")
 WORKERS = ("worker-1", "worker-2", "worker-3")
 
 
-def runs(version: str, **more: Any) -> Running:
-    return Running(
-        dict.fromkeys(HOSTS, version), frozenset({version}), version, version, dict.fromkeys(WORKERS, version), **more
-    )
+def runs(version: str, containerd: str = NOW) -> Running:
+    nodes = dict.fromkeys(WORKERS, NodePrograms(version, containerd))
+    return Running(dict.fromkeys(HOSTS, version), frozenset({version}), version, version, nodes)
 
 
 class Quiet:
@@ -126,6 +128,24 @@ def test_a_worker_that_fails_is_said_with_the_ways_on(build: Callable[..., Clust
         upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(OLD))
 
 
+def test_another_containerd_alone_takes_the_workers_and_what_they_fetch_it_from(
+    build: Callable[..., Cluster], parts: Parts
+) -> None:
+    steps = upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(NEW, BEFORE))
+    assert parts.seen == ["prepare", "engine ('datacentre',)", "workers worker-1 worker-2 worker-3"]
+    assert steps.begun == ["workers at sites"]
+
+
+def test_a_worker_that_fails_at_another_containerd_alone_is_said_with_the_way_back(
+    build: Callable[..., Cluster], parts: Parts
+) -> None:
+    parts.failed = "worker-2"
+    with pytest.raises(HostsError) as raised:
+        upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(NEW, BEFORE))
+    assert f"2 of 3 workers run containerd {NOW}" in str(raised.value)
+    assert "upgrade lab; back is the same command of the former release of Menagerie" in str(raised.value)
+
+
 class Stack:
     """An engine whose previews name what differs from the spec."""
 
@@ -203,9 +223,23 @@ def test_a_dry_run_shows_what_runs_and_the_order_and_touches_nothing(
     done = menagerie(runs(OLD), [], "--dry-run")
     assert (done.code, parts.seen) == (0, [])
     assert "API servers: api-1 1.35.4, api-2 1.35.4; kube-proxy: 1.35.4" in done.err
-    assert "nodes: 3 with 1.35.4" in done.err
-    assert "1. API servers to 1.36.4: api-1, api-2\n2. kube-proxy to 1.36.4\n3. workers at sites" in done.err
+    assert f"nodes: 3 with 1.35.4 and containerd {NOW}\n" in done.err
+    assert (
+        "1. API servers to 1.36.4: api-1, api-2\n2. kube-proxy to 1.36.4\n"
+        f"3. workers at sites to 1.36.4 and containerd {NOW}: worker-1, worker-2, worker-3\n"
+    ) in done.err
     assert done.out == "lab: nothing stands in the way of Kubernetes 1.36.4; nothing was touched\n"
+
+
+def test_another_containerd_alone_is_shown_asked_about_and_told(menagerie: Callable[..., Ran]) -> None:
+    looked_at = menagerie(runs(NEW, BEFORE), [], "--dry-run")
+    assert f"nodes: 3 with 1.36.4 and containerd {BEFORE}\n1. workers at sites to 1.36.4 and containerd {NOW}: " in (
+        looked_at.err
+    )
+    assert looked_at.out == f"lab: nothing stands in the way of containerd {NOW}; nothing was touched\n"
+    done = menagerie(runs(NEW, BEFORE), [], typed="y\n")
+    assert (done.code, done.out) == (0, f"lab: now containerd {NOW}\n")
+    assert f"Take lab to containerd {NOW}?" in done.err
 
 
 @pytest.mark.parametrize("more", [["--dry-run"], ["--yes"], ["--json"]])
@@ -234,7 +268,7 @@ def test_a_yes_does_all_of_it(menagerie: Callable[..., Ran], parts: Parts) -> No
 
 def test_where_all_runs_already_nothing_is_asked(menagerie: Callable[..., Ran], parts: Parts) -> None:
     done = menagerie(runs(NEW), [])
-    assert (done.code, done.out) == (0, "lab: all that is asked about runs Kubernetes 1.36.4\n")
+    assert (done.code, done.out) == (0, f"lab: all that is asked about runs Kubernetes 1.36.4 and containerd {NOW}\n")
     assert parts.seen == []
 
 

@@ -14,6 +14,7 @@ import pytest
 from userdata import refreshing
 
 UNIT = "etcd-main.service"
+ETCD = {"report": ["etcdctl"], "etcd": "main"}
 
 
 @pytest.fixture
@@ -62,15 +63,15 @@ def change(host):
 
 
 def test_a_program_that_started_after_its_files_is_left_alone(refresh, host):
-    refresh.catch_up(consumer(host))
+    refresh.catch_up(consumer(host), ETCD)
     assert host.restarts == []
 
 
 def test_one_that_started_before_is_restarted_also_by_a_run_that_placed_nothing(refresh, host):
     change(host)
-    refresh.catch_up(consumer(host))
+    refresh.catch_up(consumer(host), ETCD)
     assert len(host.restarts) == 1
-    refresh.catch_up(consumer(host))
+    refresh.catch_up(consumer(host), ETCD)
     assert len(host.restarts) == 1
 
 
@@ -95,14 +96,14 @@ def test_its_turn_lasts_until_it_serves_and_has_settled(refresh, host, monkeypat
 def test_with_a_lock_the_restart_is_what_the_lock_runs(refresh, host, monkeypatch):
     change(host)
     ran = []
-    monkeypatch.setattr(refresh, "succeeds", lambda command, timeout_s=60: ran.append(command) or "")
-    refresh.catch_up(consumer(host, lock=["etcdctl", "lock", "name"]))
-    assert (ran, host.restarts) == ([["etcdctl", "lock", "name", refresh.SELF, "restart", UNIT]], [])
+    monkeypatch.setattr(refresh, "in_turn", lambda command, etcd: ran.append((command, etcd)) or "")
+    refresh.catch_up(consumer(host, lock=["etcdctl", "lock", "name"]), ETCD)
+    assert (ran, host.restarts) == ([(["etcdctl", "lock", "name", refresh.SELF, "restart", UNIT], ETCD)], [])
 
 
 def test_what_somebody_stopped_stays_stopped_and_is_told(refresh, host):
     host.started = 0.0
-    refresh.catch_up(consumer(host))
+    refresh.catch_up(consumer(host), ETCD)
     refresh.restart(consumer(host))
     assert host.restarts == []
     assert refresh.lags(consumer(host)) == "is not running"
@@ -111,7 +112,7 @@ def test_what_somebody_stopped_stays_stopped_and_is_told(refresh, host):
 def test_what_reads_its_file_again_by_itself_is_never_restarted_and_lags_until_it_has(refresh, host):
     change(host)
     host.why = {"loaded": "works with other keys"}
-    refresh.catch_up(consumer(host, loaded=["loaded"]))
+    refresh.catch_up(consumer(host, loaded=["loaded"]), ETCD)
     assert host.restarts == []
     assert refresh.lags(consumer(host, loaded=["loaded"])) == "works with other keys"
 
@@ -119,7 +120,7 @@ def test_what_reads_its_file_again_by_itself_is_never_restarted_and_lags_until_i
 def test_a_missing_file_is_named_rather_than_a_restart_tried(refresh, host):
     host.file.unlink()
     with pytest.raises(refresh.Failure, match=r"there is no .*ca\.crt"):
-        refresh.catch_up(consumer(host))
+        refresh.catch_up(consumer(host), ETCD)
 
 
 def test_the_program_is_one_file_of_the_standard_library(tmp_path):

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..boot.host import Failure, run, say
 from ..boot.store import load_payload, place_secrets
+from .turns import in_turn, out_of_reach
 from .units import PATIENCE_S, TICK_S, changed_at, started_at, succeeds
 
 SELF = "/usr/local/sbin/menagerie-refresh"
@@ -52,7 +53,7 @@ def restart(consumer: dict[str, Any], sleep: Any = time.sleep) -> None:
     say(f"{unit} restarted for newer keys")
 
 
-def catch_up(consumer: dict[str, Any]) -> None:
+def catch_up(consumer: dict[str, Any], refresh: dict[str, Any]) -> None:
     """Bring a program to the present files, in its turn. Failure where it could not be."""
     if consumer["loaded"] or not started_at(consumer["unit"]) or not lags(consumer):
         return
@@ -60,8 +61,7 @@ def catch_up(consumer: dict[str, Any]) -> None:
         restart(consumer)
         return
     # In a process of its own, for the lock is held by the program that starts it.
-    words = [*consumer["lock"], SELF, "restart", consumer["unit"]]
-    reason = succeeds(words, 3 * PATIENCE_S)
+    reason = in_turn([*consumer["lock"], SELF, "restart", consumer["unit"]], refresh)
     if reason:
         raise Failure(f"{consumer['unit']}: {reason}")
 
@@ -94,14 +94,14 @@ def refresh_all(config: dict[str, Any]) -> None:
         failures.append(str(failure))
     for consumer in refresh["consumers"]:
         try:
-            catch_up(consumer)
+            catch_up(consumer, refresh)
         except Failure as failure:
             failures.append(str(failure))
     if values and refresh["report"]:
         try:
             report(config, values, certificates, failures)
         except Failure as failure:
-            failures.append(str(failure))
+            failures.append(f"no report: {out_of_reach(refresh) or failure}")
     if failures:
         raise Failure("\n  ".join(failures))
 
@@ -110,6 +110,7 @@ def main() -> None:
     config = load_payload()
     try:
         if sys.argv[1:2] == ["restart"]:
+            say(f"the turn of {sys.argv[2]} has come")
             for consumer in config["refresh"]["consumers"]:
                 if consumer["unit"] == sys.argv[2] and not consumer["loaded"]:
                     restart(consumer)

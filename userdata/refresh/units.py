@@ -41,5 +41,10 @@ def succeeds(command: list[str], timeout_s: float = 60) -> str:
         done = subprocess.run(command, check=False, capture_output=True, timeout=timeout_s)
     except subprocess.TimeoutExpired:
         return f"{command[0]} gave no answer within {timeout_s:.0f} s"
-    words = (done.stderr or done.stdout).decode(errors="replace").strip()[-500:]
-    return words or f"{command[0]} ended with {done.returncode}" if done.returncode else ""
+    return outcome(command, done.returncode, done.stdout, done.stderr)
+
+
+def outcome(command: list[str], code: int, out: bytes, err: bytes) -> str:
+    """The last words of a command that did not succeed; nothing of one that did."""
+    words = (err or out).decode(errors="replace").strip()[-500:]
+    return words or f"{command[0]} ended with {code}" if code else ""

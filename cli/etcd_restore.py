@@ -1,0 +1,105 @@
+"""`etcd restore`: all members of an etcd put back to a snapshot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from cli.asking import confirm, dry_run_of, refuse_unasked
+from cli.etcd_verbs import RoleArg, conclude, operation_on, reached
+from cli.etcd_view import told
+from cli.options import ClusterArg, DryOpt, JsonOpt, SureOpt, WithoutRecordOpt, examples
+from cli.output import Steps, errors, note
+from cluster.spec import Cluster, RoleName
+
+if TYPE_CHECKING:
+    from operations.access import Access
+    from operations.etcds.snapshots import Snapshot
+
+EXAMPLES = examples(
+    ("etcd restore jaguar main --dry-run", "what would be lost?"),
+    ("etcd restore jaguar main", "the newest good; asks"),
+    ("etcd restore jaguar main --snapshot 4f1c", "one by its id"),
+    ("etcd restore jaguar main --file main.db", "facts in main.db.json"),
+    ("etcd restore jaguar events --to-empty", "events may be lost"),
+)
+
+
+def restore(
+    cluster: ClusterArg,
+    role: RoleArg,
+    snapshot: Annotated[str, typer.Option("--snapshot", metavar="ID", help="Or how its id begins.")] = "",
+    file: Annotated[Path | None, typer.Option("--file", metavar="FILE", help="A snapshot on this machine.")] = None,
+    no_facts: Annotated[bool, typer.Option("--no-facts", help="Take a FILE that nothing is known of.")] = False,
+    to_empty: Annotated[bool, typer.Option("--to-empty", help="To an etcd without a key; only events.")] = False,
+    accept_stale: Annotated[bool, typer.Option("--accept-stale", help="Take one that is older than 24 h.")] = False,
+    without_record: WithoutRecordOpt = False,
+    dry_run: DryOpt = False,
+    yes: SureOpt = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Put all members of an etcd back to a snapshot. Stops them meanwhile.
+
+    Fetched, checked and prepared on every host first, while they serve. Then
+    says what will be lost and asks. What the members had is kept on their disks.
+    Cut short, it goes on when it is run again.
+    """
+    from operations.etcds import restore as verb
+    from operations.etcds.look import look, reach
+
+    one, access = reached(cluster, quiet=as_json)
+    known = _snapshots(one, access, role, needed=not (file or to_empty))
+    etcd, now = reach(one, access, role), verb.utc_now()
+    steps = Steps(verb.STEPS, quiet=as_json)
+    with operation_on(one, access, "restore", role, dry_run=dry_run, without_record=without_record) as operation:
+        begun = operation.facts["snapshot"] if operation.has("swapping") else ""
+        chosen = _chosen(role, snapshot or begun, file, known, no_facts, to_empty)
+        made = verb.plan(look(etcd), chosen, known, operation, now, accept_stale=accept_stale)
+        for line in made.warnings:
+            errors.print(Text(line, style="yellow"))
+        lost = made.lost(now)
+        if dry_run:
+            conclude(as_json, {"snapshot": made.chosen}, (f"would restore {made.chosen}: {lost}",))
+            return
+        again = f"etcd restore {one.name} {role}"
+        if not yes:
+            refuse_unasked(again, to=f"restore {made.chosen}", see=dry_run_of(again), as_json=as_json)
+        verb.bring_beside(made, operation, steps.step, steps.detail)
+        if not yes and not operation.has("swapping"):
+            confirm(
+                f"Restore {made.chosen}? {lost}, and the etcd stops for it.", again, stopped="what runs was not touched"
+            )
+        view = verb.change_over(made, operation, steps.step, steps.detail)
+        conclude(as_json, {"snapshot": made.chosen, **told(view)}, verb.told(made, operation, view))
+
+
+def _snapshots(cluster: Cluster, access: Access, role: RoleName, *, needed: bool) -> tuple[Snapshot, ...]:
+    """Those of the bucket. needed: whether it is an error that it can't be read."""
+    from etcd.host.menagerie_etcd.repository import RepositoryError
+    from operations.backups import NoBackupsError, snapshots
+
+    try:
+        return snapshots(cluster, access, role)
+    except (NoBackupsError, RepositoryError) as error:
+        if needed:
+            raise
+        note(f"no backup is compared with: {error}")
+        return ()
+
+
+def _chosen(
+    role: RoleName, snapshot: str, file: Path | None, known: tuple[Snapshot, ...], no_facts: bool, to_empty: bool
+) -> Snapshot | None:
+    from operations.etcds.restore import EMPTY
+    from operations.etcds.snapshots import choose, from_file
+
+    if to_empty or snapshot == EMPTY:
+        if role != "events":
+            raise typer.BadParameter("--to-empty is for events: main holds every object of the cluster")
+        return None
+    if file:
+        return from_file(file, role, no_facts=no_facts)
+    return choose(known, snapshot)
