@@ -66,7 +66,7 @@ def status(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
         ("keys rotate lab encryption", "asks first"),
         ("keys rotate lab service-account --wait", "as long as tokens live"),
         ("keys rotate lab etcd-main-ca --back", "give it up"),
-        ("keys rotate lab kubernetes-ca", "ends where workers must follow"),
+        ("keys rotate lab kubernetes-ca", "ends where you must act"),
     )
 )
 def rotate(
@@ -74,12 +74,7 @@ def rotate(
     ring: Annotated[str, typer.Argument(metavar="RING", help=f"One of {', '.join(RINGS)}.")],
     back: Annotated[bool, typer.Option("--back", help="Undo a rotation that has begun, step by step.")] = False,
     wait: Annotated[
-        bool,
-        typer.Option(
-            "--wait",
-            help="service-account: wait for the end of tokens of the former key; kubernetes-ca: for workers at sites, "
-            "while 'configure' takes them along.",
-        ),
+        bool, typer.Option("--wait", help="service-account: wait for the end of tokens of the former key.")
     ] = False,
     pods_follow: Annotated[
         bool,

@@ -28,7 +28,7 @@ class KubeletsBehindError(Exception):
         super().__init__(
             f"{told(late)}. Everything works as it is. Workers at sites follow by ./menagerie configure {cluster}, those in "
             "the region by themselves within ten minutes; a Node whose machine is gone: kubectl delete node NAME. "
-            f"Then: {again} (or let it wait meanwhile: --wait)"
+            f"Then: {again}"
         )
 
 

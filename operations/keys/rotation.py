@@ -25,8 +25,6 @@ from stacks.automation import PROJECT
 
 PATIENCE_S = 3600.0
 """For a state to be proven: hosts ask every ten minutes, and take turns at restarts."""
-OPERATOR_PATIENCE_S = 24 * 3600.0
-"""For an operator who takes workers along, while a run waits."""
 _TARGET, _NONE = "rotating-to", "none"
 """Key of the generation that a run goes to, so that none begins another rotation for an end that was cut off."""
 _SINCE, _BEGUN = "at-work-since", "begun"
@@ -99,7 +97,7 @@ class Rotation:
         self._outputs = stack.outputs()
         self._access = access(self._outputs)
         self._rewritten = 0
-        self._wait_for_others = self._pods_follow = False
+        self._wait_for_tokens_too = self._pods_follow = False
         self._again = ""
 
     def plan(self, *, back: bool = False) -> tuple[Ring, ...]:
@@ -114,13 +112,12 @@ class Rotation:
         return (now, *now.steps(back=back))
 
     def run(self, *, back: bool = False, wait: bool = False, pods_follow: bool = False) -> Rotated:
-        """Go to the end.
+        """Go to the end. KubeletsBehindError where workers wait for an operator.
 
-        wait: also for tokens of a former key, and for workers that an operator takes along; NotYetError and
-        KubeletsBehindError without. pods_follow: an operator knows that pods that started long ago read the authorities
-        again; PodsBehindError without.
+        wait: also for tokens of a former key; NotYetError without. pods_follow: an operator knows that pods that started
+        long ago read the authorities again; PodsBehindError without.
         """
-        self._wait_for_others, self._pods_follow = wait, pods_follow
+        self._wait_for_tokens_too, self._pods_follow = wait, pods_follow
         self._again = f"./menagerie keys rotate {self._cluster} {self._name}{' --back' if back else ''}"
         began, *steps = self.plan(back=back)
         if began.is_stable and steps:
@@ -188,7 +185,7 @@ class Rotation:
         """Of this ring, PEM, the one that signs first."""
         return str(json.loads(str(self._outputs["authorities"]))[self._name])
 
-    def _wait(self, reason: Callable[[], str], patience_s: float = PATIENCE_S) -> None:
+    def _wait(self, reason: Callable[[], str]) -> None:
         def missing() -> str:
             try:
                 return reason()
@@ -196,7 +193,7 @@ class Rotation:
                 # The one that was asked may be restarting at this moment.
                 return f"no answer: {error}"
 
-        wait_until(missing, patience_s, self._tell, every_s=self._every_s, pause=self._pause)
+        wait_until(missing, PATIENCE_S, self._tell, every_s=self._every_s, pause=self._pause)
 
     def _before(self, now: Ring, step: Ring) -> None:
         """What must be so, besides hosts, before a state is left for another."""
@@ -214,15 +211,16 @@ class Rotation:
                 self._prove_pods(now)
 
     def _prove_kubelets(self, now: Ring, needs: kubelets.Needs) -> None:
-        """Wait for kubelets that follow by themselves. KubeletsBehindError for others, unless these are waited for too."""
+        """Wait for kubelets that follow by themselves. KubeletsBehindError for others: a run that waited would hold the cluster,
+        and keep `configure` out."""
 
         def missing() -> str:
             late = kubelets.late(kubelets.said(self._access), needs)
-            if not self._wait_for_others and not all(each.in_region for each in late):
+            if not all(each.in_region for each in late):
                 raise kubelets.KubeletsBehindError(self._cluster, late, self._again)
             return kubelets.told(late)
 
-        self._wait(missing, OPERATOR_PATIENCE_S if self._wait_for_others else PATIENCE_S)
+        self._wait(missing)
         self._done(f"every kubelet follows {self._name} {now}")
 
     def _prove_pods(self, now: Ring) -> None:
@@ -240,7 +238,7 @@ class Rotation:
         since, api = datetime.fromisoformat(self._at_work_since(now) or ""), self._access.api()
         service_account.refuse_endless(self._cluster, api, since.timestamp())
         until = since + service_account.longest_life(api)
-        if datetime.now(UTC) < until and not self._wait_for_others:
+        if datetime.now(UTC) < until and not self._wait_for_tokens_too:
             raise NotYetError(self._cluster, self._name, until)
         self._wait_until(until, "tokens have ended")
 
