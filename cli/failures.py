@@ -31,8 +31,10 @@ from operations.etcds.roll import RollStoppedError
 from operations.etcds.snapshots import RefusedError
 from operations.gateways import DisagreementError, NoKeyError, NoRouterError, UnknownGatewayError
 from operations.keys.encryption import StillEncryptsError
+from operations.keys.kubelets import KubeletsBehindError
+from operations.keys.pods import PodsBehindError
 from operations.keys.rings import ForeignRingsError
-from operations.keys.rotation import NotRotatedError, NotYetError, NoWayBackError, UnfinishedError
+from operations.keys.rotation import NotYetError, NoWayBackError, UnfinishedError
 from operations.keys.service_account import TokensInSecretsError
 from operations.machines import MachinesError, NotInstalledError
 from operations.readiness import NotReadyError
@@ -79,11 +81,12 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (MachinesError, "machines-refused", exits.BAD_INPUT),
     (OutOfServiceError, "pods-would-be-lost", exits.BAD_INPUT),
     (UnknownHostError, "unknown-host", exits.BAD_INPUT),
-    (NotRotatedError, "not-rotated", exits.BAD_INPUT),
     (NoWayBackError, "no-way-back", exits.BAD_INPUT),
     (UnfinishedError, "not-as-its-spec", exits.BAD_INPUT),
     (ForeignRingsError, "foreign-rings", exits.BAD_INPUT),
     (NotYetError, "not-yet", exits.FAILED),
+    (KubeletsBehindError, "kubelets-behind", exits.FAILED),
+    (PodsBehindError, "pods-behind", exits.FAILED),
     (TokensInSecretsError, "endless-tokens", exits.FAILED),
     (StillEncryptsError, "still-encrypts", exits.FAILED),
     (ReportsError, "reports", exits.FAILED),

@@ -66,6 +66,7 @@ def status(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
         ("keys rotate lab encryption", "asks first"),
         ("keys rotate lab service-account --wait", "as long as tokens live"),
         ("keys rotate lab etcd-main-ca --back", "give it up"),
+        ("keys rotate lab kubernetes-ca", "ends where you must act"),
     )
 )
 def rotate(
@@ -74,6 +75,13 @@ def rotate(
     back: Annotated[bool, typer.Option("--back", help="Undo a rotation that has begun, step by step.")] = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="service-account: wait for the end of tokens of the former key.")
+    ] = False,
+    pods_follow: Annotated[
+        bool,
+        typer.Option(
+            "--pods-follow",
+            help="kubernetes-ca: the pods that started before read kube-root-ca.crt again while they run, or never ask the API.",
+        ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
     yes: YesOpt = False,
@@ -87,12 +95,11 @@ def rotate(
     """
     from operations import build
     from operations.access import Access
-    from operations.keys.rotation import Rotation, refuse_unrotated
+    from operations.keys.rotation import Rotation
     from operations.record import one_operation
     from operations.stack import open_stack
 
     name = _ring(ring)
-    refuse_unrotated(name)
     one = checked(cluster)
     build.refuse(one)
     details = Details()
@@ -118,7 +125,7 @@ def rotate(
             operation.done(step)
             _done(step)
 
-        rotated = rotation(done).run(back=back, wait=wait)
+        rotated = rotation(done).run(back=back, wait=wait, pods_follow=pods_follow)
     _print(one, rotated, as_json=as_json)
 
 

@@ -43,7 +43,9 @@ NODE_CA = f"{paths.PKI}/ca.crt"
 LIBRARY = "/usr/local/lib/menagerie/menagerie_host"
 PREPARE, JOIN = "worker@prepare.service", "worker@join.service"
 _UNITS = "/etc/systemd/system"
-_PROGRAMS = ("__init__", "authorities", "clock", "cpu_state", "facts", "in_region", "joining", "kernel", "machine")
+_PROGRAMS = (
+    "__init__", "announcing", "authorities", "clock", "cpu_state", "facts", "in_region", "joining", "kernel", "machine", "units",
+)  # fmt: skip
 _KERNEL = ("/etc/sysctl.d/", "/etc/modules-load.d/")
 
 

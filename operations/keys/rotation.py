@@ -18,29 +18,17 @@ from kubernetes.client.exceptions import ApiException
 from cluster.key_rings import Ring, RingName, key_name
 from operations.access import Access
 from operations.etcds.client import EtcdClient, EtcdError
-from operations.keys import encryption, published, reports, rings, service_account, trusted
+from operations.keys import encryption, kubelets, pods, published, reports, rings, service_account, trusted
 from operations.keys.rings import Stack
 from operations.waiting import wait_until
 from stacks.automation import PROJECT
 
 PATIENCE_S = 3600.0
 """For a state to be proven: hosts ask every ten minutes, and take turns at restarts."""
-ROTATED: tuple[RingName, ...] = ("encryption", "service-account", "etcd-main-ca", "etcd-events-ca", "front-proxy-ca")
-"""Rings that can be rotated today."""
 _TARGET, _NONE = "rotating-to", "none"
 """Key of the generation that a run goes to, so that none begins another rotation for an end that was cut off."""
 _SINCE, _BEGUN = "at-work-since", "begun"
 """Key of the state of a ring, and since when all have worked in it."""
-
-
-class NotRotatedError(Exception):
-    """A ring that there is, and that nothing rotates yet."""
-
-    def __init__(self, name: RingName) -> None:
-        super().__init__(
-            f"{name} can't be rotated yet: nothing proves yet that workers and running pods trust another authority; "
-            "docs/keys.md says what to do if its key got out"
-        )
 
 
 class UnfinishedError(Exception):
@@ -72,12 +60,6 @@ class NoWayBackError(Exception):
         )
 
 
-def refuse_unrotated(name: RingName) -> None:
-    """NotRotatedError where nothing rotates this ring yet."""
-    if name not in ROTATED:
-        raise NotRotatedError(name)
-
-
 @dataclass(frozen=True)
 class Rotated:
     """began, ended: states of the ring. rewritten: how many Secrets were encrypted anew."""
@@ -93,7 +75,7 @@ class Rotation:
 
     access: made of a stack's outputs, which change with the operator's certificates. tell: what is going on now.
     done: hears of each state that is proven; it may raise to end the run there. pause: waits; it may raise too.
-    settled_s: for how long what API servers publish must have stayed as it is.
+    settled_s: for how long what API servers publish must have stayed as it is. spread_s: until pods have a changed ConfigMap.
     """
 
     def __init__(
@@ -107,14 +89,16 @@ class Rotation:
         pause: Callable[[float], None] = time.sleep,
         every_s: float = 5,
         settled_s: float = published.SETTLED_S,
+        spread_s: float = pods.SPREAD_S,
     ) -> None:
-        refuse_unrotated(name)
         self._cluster, self._name, self._stack = cluster, name, stack
         self._make_access, self._tell, self._done, self._pause = access, tell, done, pause
-        self._every_s, self._settled_s = every_s, settled_s
+        self._every_s, self._settled_s, self._spread_s = every_s, settled_s, spread_s
         self._outputs = stack.outputs()
         self._access = access(self._outputs)
         self._rewritten = 0
+        self._wait_for_tokens_too = self._pods_follow = False
+        self._again = ""
 
     def plan(self, *, back: bool = False) -> tuple[Ring, ...]:
         """The states from the present one on, itself first. NoWayBackError, ForeignRingsError."""
@@ -127,8 +111,14 @@ class Rotation:
             raise NoWayBackError(self._cluster, self._name)
         return (now, *now.steps(back=back))
 
-    def run(self, *, back: bool = False, wait: bool = False) -> Rotated:
-        """Go to the end. wait: also for tokens of a former key; NotYetError without."""
+    def run(self, *, back: bool = False, wait: bool = False, pods_follow: bool = False) -> Rotated:
+        """Go to the end. KubeletsBehindError where workers wait for an operator.
+
+        wait: also for tokens of a former key; NotYetError without. pods_follow: an operator knows that pods that started
+        long ago read the authorities again; PodsBehindError without.
+        """
+        self._wait_for_tokens_too, self._pods_follow = wait, pods_follow
+        self._again = f"./menagerie keys rotate {self._cluster} {self._name}{' --back' if back else ''}"
         began, *steps = self.plan(back=back)
         if began.is_stable and steps:
             self._refuse_unfinished()
@@ -137,10 +127,11 @@ class Rotation:
         now = began
         self._remember(_TARGET, str((steps or [began])[-1].at_work))
         for step in steps:
-            if step.is_stable:
-                self._before_dropping(now, step, wait=wait)
+            self._before(now, step)
             self._go_to(step)
             now = step
+        if self._name == "kubernetes-ca":
+            self._prove_kubelets(now, kubelets.Needs.as_now(self._authorities()))
         self._remember(_TARGET, _NONE)
         return Rotated(self._name, began, now, self._rewritten)
 
@@ -152,9 +143,7 @@ class Rotation:
 
     def _go_to(self, ring: Ring) -> None:
         """Have a state proven, also one that a run was cut off in."""
-        counts = self._name == "service-account"
-        if counts and ring.state == "promoted" and self._at_work_since(ring) is None:
-            self._remember(_SINCE, f"{ring} {_BEGUN}")
+        self._before_since(ring)
         rings.configure(self._stack, self._name, ring)
         self._tell(f"{self._name} {ring}: the stack is updated")
         _, self._outputs = self._stack.up()
@@ -162,9 +151,23 @@ class Rotation:
         self._prove(reports.revisions(self._access))
         if self._name in published.FIELDS:
             self._prove_published()
-        if counts and self._both_have_worked(ring) and self._at_work_since(ring) in (None, _BEGUN):
-            self._remember(_SINCE, f"{ring} {datetime.now(UTC).isoformat(timespec='seconds')}")
+        self._remember_since(ring)
         self._done(f"{self._name} {ring}")
+
+    def _before_since(self, ring: Ring) -> None:
+        """What must be known of a state although a run is cut off in it."""
+        if self._name == "service-account" and ring.state == "promoted" and self._at_work_since(ring) is None:
+            self._remember(_SINCE, f"{ring} {_BEGUN}")
+        if self._name == "kubernetes-ca" and ring.is_stable:
+            # The next generation may have this one's number again, and pods do not know it yet.
+            self._remember(_SINCE, _NONE)
+
+    def _remember_since(self, ring: Ring) -> None:
+        """That all work in this state: of tokens' keys while both count, of what pods trust since both are told of."""
+        tokens = self._name == "service-account" and self._both_have_worked(ring)
+        told = self._name == "kubernetes-ca" and ring.state == "introduced"
+        if (tokens or told) and self._at_work_since(ring) in (None, _BEGUN):
+            self._remember(_SINCE, f"{ring} {datetime.now(UTC).isoformat(timespec='seconds')}")
 
     def _prove(self, since: dict[str, int] | None) -> None:
         """Wait until every host has said that it works with what the stack has for it."""
@@ -173,10 +176,14 @@ class Rotation:
 
     def _prove_published(self) -> None:
         """Wait until whoever asks the cluster is told of this ring's authorities, and of no former one."""
-        wanted, api = json.loads(str(self._outputs["authorities"]))[self._name], self._access.api()
+        wanted, api = self._authorities(), self._access.api()
         self._wait(published.Published(self._name, wanted, api, self._settled_s).missing)
         if self._name == "kubernetes-ca":
             self._wait(lambda: trusted.missing(api, wanted))
+
+    def _authorities(self) -> str:
+        """Of this ring, PEM, the one that signs first."""
+        return str(json.loads(str(self._outputs["authorities"]))[self._name])
 
     def _wait(self, reason: Callable[[], str]) -> None:
         def missing() -> str:
@@ -188,27 +195,60 @@ class Rotation:
 
         wait_until(missing, PATIENCE_S, self._tell, every_s=self._every_s, pause=self._pause)
 
-    def _before_dropping(self, now: Ring, step: Ring, *, wait: bool) -> None:
-        if self._name == "encryption":
+    def _before(self, now: Ring, step: Ring) -> None:
+        """What must be so, besides hosts, before a state is left for another."""
+        if self._name == "encryption" and step.is_stable:
             key = key_name(step.at_work)
             etcd = EtcdClient(self._access, "main")
             self._rewritten += encryption.rewrite(etcd, self._access.api, key, self._cluster, self._tell)
             self._done(f"secrets are encrypted with {key}")
-        if self._name == "service-account" and self._both_have_worked(now):
-            self._wait_for_tokens(now, wait=wait)
+        if self._name == "service-account" and step.is_stable and self._both_have_worked(now):
+            self._wait_for_tokens(now)
+        if self._name == "kubernetes-ca" and not now.is_stable:
+            needs = kubelets.Needs.to_drop if step.is_stable else kubelets.Needs.to_turn
+            self._prove_kubelets(now, needs(self._authorities()))
+            if step.state == "promoted":
+                self._prove_pods(now)
 
-    def _wait_for_tokens(self, now: Ring, *, wait: bool) -> None:
+    def _prove_kubelets(self, now: Ring, needs: kubelets.Needs) -> None:
+        """Wait for kubelets that follow by themselves. KubeletsBehindError for others: a run that waited would hold the cluster,
+        and keep `configure` out."""
+
+        def missing() -> str:
+            late = kubelets.late(kubelets.said(self._access), needs)
+            if not all(each.in_region for each in late):
+                raise kubelets.KubeletsBehindError(self._cluster, late, self._again)
+            return kubelets.told(late)
+
+        self._wait(missing)
+        self._done(f"every kubelet follows {self._name} {now}")
+
+    def _prove_pods(self, now: Ring) -> None:
+        """Wait until pods that follow have followed. PodsBehindError where some may not."""
+        spread = datetime.fromisoformat(self._at_work_since(now) or "") + timedelta(seconds=self._spread_s)
+        self._wait_until(spread, "pods have the cluster's authorities")
+        if self._pods_follow:
+            self._done(f"pods follow {self._name} {now}, by the operator's word")
+            return
+        if late := pods.late(self._access.api(), spread):
+            raise pods.PodsBehindError(late, spread, self._again)
+        self._done(f"every pod follows {self._name} {now}")
+
+    def _wait_for_tokens(self, now: Ring) -> None:
         since, api = datetime.fromisoformat(self._at_work_since(now) or ""), self._access.api()
         service_account.refuse_endless(self._cluster, api, since.timestamp())
         until = since + service_account.longest_life(api)
-        if datetime.now(UTC) < until and not wait:
+        if datetime.now(UTC) < until and not self._wait_for_tokens_too:
             raise NotYetError(self._cluster, self._name, until)
+        self._wait_until(until, "tokens have ended")
 
+    def _wait_until(self, moment: datetime, what: str) -> None:
         def missing() -> str:
-            left = until - datetime.now(UTC)
-            return f"{left // timedelta(minutes=1) + 1} minutes until tokens have ended" if left > timedelta() else ""
+            left = moment - datetime.now(UTC)
+            return f"{left // timedelta(minutes=1) + 1} minutes until {what}" if left > timedelta() else ""
 
-        wait_until(missing, (until - since).total_seconds() + 60, self._tell, every_s=5, pause=self._pause)
+        patience_s = max(0.0, (moment - datetime.now(UTC)).total_seconds()) + 60
+        wait_until(missing, patience_s, self._tell, every_s=self._every_s, pause=self._pause)
 
     def _both_have_worked(self, ring: Ring) -> bool:
         """Whether the newer of two generations has been at work, so that what it made is in use."""

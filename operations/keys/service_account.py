@@ -13,12 +13,12 @@ from datetime import timedelta
 from kubernetes import client
 
 from operations.access import API_TIMEOUT_S
+from operations.keys.pods import pods
 
 _LONGEST = timedelta(hours=25)
 """A kubelet renews after a day at the latest, and looks now and then."""
 _USUAL = timedelta(hours=1)
 _SLACK = timedelta(minutes=10)
-_PAGE = 500
 
 
 class TokensInSecretsError(Exception):
@@ -35,7 +35,7 @@ class TokensInSecretsError(Exception):
 
 def longest_life(api: client.ApiClient) -> timedelta:
     """Until the last token of a pod's volume has been renewed."""
-    asked = [timedelta(seconds=seconds) for pod in _pods(api) for seconds in _seconds(pod)]
+    asked = [timedelta(seconds=seconds) for pod in pods(api) for seconds in _seconds(pod)]
     return min(max([_USUAL, *asked]), _LONGEST) + _SLACK
 
 
@@ -51,18 +51,6 @@ def refuse_endless(cluster: str, api: client.ApiClient, before: float) -> None:
     ]
     if names:
         raise TokensInSecretsError(cluster, sorted(names))
-
-
-def _pods(api: client.ApiClient) -> Iterator[client.V1Pod]:
-    following: str | None = None
-    while True:
-        page = client.CoreV1Api(api).list_pod_for_all_namespaces(
-            limit=_PAGE, _continue=following, _request_timeout=API_TIMEOUT_S
-        )
-        yield from page.items
-        following = page.metadata._continue
-        if not following:
-            return
 
 
 def _seconds(pod: client.V1Pod) -> Iterator[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,14 +10,14 @@ from typing import Any
 
 from cluster.key_rings import Ring, RingName
 from operations.access import Access
-from operations.keys import reports, rings
+from operations.keys import kubelets, reports, rings
 from operations.keys.certificates import Certificate, of_hosts, of_stack, shown
 from stacks.automation import ClusterStack
 
 
 @dataclass(frozen=True)
 class KeyStatus:
-    """unproven: what hosts do not work with yet, "" where all work with what the stack has."""
+    """unproven: what hosts and kubelets do not work with yet, "" where all work with what the stack has."""
 
     rings: Mapping[RingName, Ring]
     unproven: str
@@ -47,6 +48,12 @@ def look(stack: ClusterStack) -> KeyStatus:
     certificates = (*of_stack(stack.deployment()), *of_hosts(told), *shown(access))
     return KeyStatus(
         rings.built(outputs),
-        reports.unproven(reports.wanted(outputs), told, live),
+        "; ".join(filter(None, (reports.unproven(reports.wanted(outputs), told, live), _kubelets(access, outputs)))),
         tuple(sorted(certificates, key=lambda each: (each.ends is not None, each.ends, each.name))),
     )
+
+
+def _kubelets(access: Access, outputs: Mapping[str, object]) -> str:
+    """Which do not follow; nothing of a stack from before it told its authorities."""
+    wanted = json.loads(str(outputs.get("authorities", "{}"))).get("kubernetes-ca", "")
+    return kubelets.told(kubelets.late(kubelets.said(access), kubelets.Needs.as_now(wanted))) if wanted else ""

@@ -13,6 +13,7 @@ description:
   - Computes what the system keeps of the machine, and patches the kubelet's configuration with it.
   - Refuses, with both clocks, a host whose clock is more than a minute from the API's when it would join.
   - Refuses to change how CPUs are given to pods while the node has pods that a drain would move.
+  - Writes, with the kubelet's identity, onto the node's own Node which authorities it trusts and has certificates of.
   - Keeps the modes of kubelet files that CIS 4.1.5 to 4.1.10 asks for.
 options:
   config: {description: JoinConfiguration without its discovery., type: dict, required: true}
@@ -92,7 +93,10 @@ def converge(params: dict[str, Any], found: joining.Membership, check: bool) -> 
         )
     if found.state != "joined" and not params["token"] and not check:
         raise Refused("this host is no node yet and no join token was given; run 'menagerie up'")
-    return joining.converge(wanted(params), found, check) + units.converge(params["units"], check).actions
+    actions = joining.converge(wanted(params), found, check) + units.converge(params["units"], check).actions
+    if check and found.state != "joined":
+        return actions
+    return actions + joining.announce(params["endpoint"], check, joined=found.state != "joined")
 
 
 def main() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import json
+from datetime import UTC, datetime
 
 import pytest
 
+from cli.failures import explain
+from operations.keys import kubelets, pods
 from tests.cli.conftest import Menagerie
 
 
@@ -27,8 +29,13 @@ def test_a_ring_that_there_is_not_is_refused_with_those_that_there_are(menagerie
     assert "no key ring encrypton; there are: encryption, service-account, etcd-main-ca" in refused.err
 
 
-def test_a_ring_that_nothing_rotates_yet_is_refused_with_the_reason(menagerie: Menagerie) -> None:
-    refused = menagerie("keys", "rotate", "lab", "kubernetes-ca", "--json")
-    assert refused.code == 2
-    assert json.loads(refused.out)["error"]["code"] == "not-rotated"
-    assert "docs/keys.md" in refused.err
+def test_a_rotation_that_ends_for_an_operator_to_go_on_has_a_word_for_machines() -> None:
+    again = "./menagerie keys rotate lab kubernetes-ca"
+    silent = kubelets.late([kubelets.Said("w1", False, "")], kubelets.Needs(frozenset({"x"})))
+    old = (pods.Late("kube-system", "Deployment", "coredns", ("coredns-1",)),)
+    told = [
+        explain(kubelets.KubeletsBehindError("lab", silent, again)),
+        explain(pods.PodsBehindError(old, datetime(2026, 7, 1, tzinfo=UTC), again)),
+    ]
+    assert [(each.kind, each.exit_code) for each in told if each] == [("kubelets-behind", 1), ("pods-behind", 1)]
+    assert all(again in each.text for each in told if each)

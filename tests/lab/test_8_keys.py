@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +13,15 @@ import pytest
 
 from lab.errors import LabError
 from lab.hosts import run as on_host
-from tests.lab.support import Run, menagerie
+from tests.lab.support import ROOT, Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(2400)]
 
 HOSTS = ("api-1", "api-2", *(f"etcd-{role}-{number}" for role in ("main", "events") for number in (1, 2, 3)))
+
+
+IN_REGION = "lab-region-1"
+"""A worker that follows authorities by itself."""
 
 
 @contextmanager
@@ -30,7 +36,7 @@ def asking_often() -> Iterator[None]:
             except LabError:
                 continue
 
-    threads = [threading.Thread(target=ask, args=(host,)) for host in HOSTS]
+    threads = [threading.Thread(target=ask, args=(host,)) for host in (*HOSTS, IN_REGION)]
     for thread in threads:
         thread.start()
     try:
@@ -89,6 +95,59 @@ def test_a_new_certificate_of_a_member_arrives_without_a_boot(lab: Run) -> None:
     assert _boots() == before
     status = menagerie("status", "lab", "--json")
     assert status.code == 0, status.out
+
+
+def _kubectl(*words: str) -> None:
+    path = menagerie("kubeconfig", "lab").out.strip()
+    subprocess.run([ROOT / ".menagerie" / "bin" / "kubectl", "--kubeconfig", path, *words], check=True, timeout=900)
+
+
+def _made_anew(told: str) -> None:
+    """Do what a rotation says of pods, and wait for those that a rollout makes anew."""
+    commands = [shlex.split(line, comments=True)[1:] for line in told.splitlines() if line.startswith("  kubectl ")]
+    assert commands, told
+    for words in commands:
+        _kubectl(*words)
+    for words in commands:
+        if "restart" in words:
+            _kubectl(*["status" if word == "restart" else word for word in words], "--timeout=10m")
+
+
+@pytest.mark.timeout(7200)
+def test_the_authority_of_kubernetes_changes_while_workers_are_taken_along(lab: Run) -> None:
+    before, ended = _boots(), []
+    former = on_host("worker-1", ["cat", "/etc/kubernetes/pki/ca.crt"]).stdout
+    with asking_often():
+        while True:
+            done = menagerie("keys", "rotate", "lab", "kubernetes-ca", "--json", timeout_s=5000)
+            if done.code == 0:
+                break
+            error = done.json["error"]
+            ended.append(error["code"])
+            assert len(ended) <= 4, error["text"]
+            if error["code"] == "pods-behind":
+                _made_anew(error["text"])
+            else:
+                assert error["code"] == "kubelets-behind", error["text"]
+                configured = menagerie("configure", "lab", "--json")
+                assert configured.code == 0, configured.err
+    assert ended == ["kubelets-behind", "pods-behind", "kubelets-behind", "kubelets-behind"]
+    assert (done.json["began"], done.json["ended"]) == ("2", "2"), "the last run had only to prove the end"
+    assert _boots() == before
+    for worker in ("worker-1", IN_REGION):
+        held = on_host(worker, ["cat", "/etc/kubernetes/pki/ca.crt"]).stdout
+        assert held.count("BEGIN CERTIFICATE") == 1
+        assert held != former
+
+
+def test_pods_names_and_exec_work_under_the_new_authority(lab: Run) -> None:
+    verified = menagerie("verify", "lab", "--json", "--only", "nodes,service,logs")
+    assert (verified.code, verified.json["ok"]) == (0, True), verified.out
+    status = menagerie("status", "lab", "--json")
+    assert status.code == 0, status.out
+    again = menagerie("configure", "lab", "--check", "--json")
+    assert again.code == 0, again.out
+    assert {name: host["changes"] for name, host in again.json["hosts"].items() if host["changes"]} == {}
 
 
 def test_an_up_after_that_changes_nothing(lab: Run) -> None:

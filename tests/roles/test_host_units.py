@@ -45,3 +45,16 @@ def test_inputs_written_after_the_start_are_newer_and_those_of_the_future_are_no
 
 def test_properties_keep_what_follows_the_first_equals_sign(host):
     assert host("units").parse_properties("A=b=c\n\nD=\n") == {"A": "b=c", "D": ""}
+
+
+@pytest.mark.parametrize(
+    ("state", "written", "outdated"), [("active", 60, True), ("active", -60, False), ("failed", 60, False)]
+)
+def test_a_unit_that_runs_with_older_inputs_is_outdated(host, tmp_path, monkeypatch, state, written, outdated):
+    units = host("units")
+    (tmp_path / "input").write_text("")
+    start = time.time() - 100
+    os.utime(tmp_path / "input", (start + written,) * 2)
+    since = int((time.monotonic() - 100) * 1e6)
+    monkeypatch.setattr(units, "run", lambda *_: f"ActiveState={state}\nInactiveExitTimestampMonotonic={since}\n")
+    assert units.outdated("x.service", [str(tmp_path / "input")]) is outdated

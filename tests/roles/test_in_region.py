@@ -144,8 +144,12 @@ def test_a_node_follows_authorities_while_it_runs_and_joins_at_its_boot_only(
     joining, followed = Joining(region, monkeypatch, state), []
     monkeypatch.setattr(region.joining, "RUN", str(tmp_path))
     monkeypatch.setattr(region.joining, "following", lambda ca_pem: [("trust", lambda: followed.append(ca_pem))])
+    monkeypatch.setattr(region.units, "outdated", lambda unit, inputs: unit == "kubelet.service" and bool(inputs))
+    monkeypatch.setattr(region.joining, "announce", lambda *words: joining.ran.append(words))
     region.refresh(settings)
     assert (followed, joining.converged) == (done, [])
+    restarted = [["systemctl", "try-restart", "kubelet.service"], (settings["join"]["endpoint"], False)]
+    assert joining.ran == (restarted if done else []), "it says what its kubelet works with, not what lies there"
     assert capsys.readouterr().out == "{}\n"
 
 

@@ -326,9 +326,43 @@ def test_the_module_joins_with_its_token_and_then_sees_to_its_units(module, host
     monkeypatch.setattr(join.units, "converge", lambda units, check: seen.append((units, check)) or current)
     params = {"config": {}, "ca_pem": CA, "endpoint": ENDPOINT, "kubeadm": "kubeadm", "patches": "/nowhere"}
     params |= {"token": TOKEN, "replace": False, "units": [{"unit": "kubelet.service"}], "machine": {}}
-    assert join.converge(params, host.Membership("absent"), False) == ["join", "start kubelet.service"]
+    monkeypatch.setattr(host, "announce", lambda endpoint, check, joined: [f"say it {(endpoint, check, joined)}"])
+    actions = join.converge(params, host.Membership("absent"), False)
+    assert actions == ["join", "start kubelet.service", f"say it {(ENDPOINT, False, True)}"], (
+        "last, for it is true then"
+    )
     assert joined == [(ENDPOINT, TOKEN)]
     assert seen == [([{"unit": "kubelet.service"}], False)]
+
+
+@pytest.mark.parametrize(
+    ("state", "check", "said"),
+    [
+        ("joined", False, [(ENDPOINT, False, False)]),
+        ("joined", True, [(ENDPOINT, True, False)]),
+        ("absent", True, []),
+    ],
+)
+def test_a_node_says_which_authorities_it_works_with_and_a_dry_run_asks_nobody_for_a_host_that_is_none(
+    module, host, monkeypatch, state, check, said
+):
+    asked = []
+    join = module("kubelet_join")
+    monkeypatch.setattr(join.units, "converge", lambda units, check: join.units.Current([], []))
+    monkeypatch.setattr(host, "converge", lambda wanted, found, check: [])
+    monkeypatch.setattr(host, "announce", lambda endpoint, check, joined: asked.append((endpoint, check, joined)) or [])
+    params = {"config": {}, "ca_pem": CA, "endpoint": ENDPOINT, "kubeadm": "kubeadm", "patches": "/nowhere"}
+    params |= {"token": TOKEN, "replace": False, "units": [], "machine": {}}
+    assert join.converge(params, host.Membership(state), check) == []
+    assert asked == said
+
+
+def test_who_has_just_joined_is_waited_for(host, monkeypatch):
+    seen = []
+    monkeypatch.setattr(host.announcing, "converge", lambda *words: seen.append((words[0], words[2:])) or [])
+    host.announce(ENDPOINT, False, joined=True)
+    host.announce(ENDPOINT, True)
+    assert seen == [(ENDPOINT, (False, 120)), (ENDPOINT, (True, 0))]
 
 
 class Kubelet:

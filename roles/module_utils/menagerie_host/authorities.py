@@ -11,6 +11,7 @@ Standard library alone, which reads a certificate only where it trusts it or by 
 from __future__ import annotations
 
 import base64
+import hashlib
 import os
 import re
 import ssl
@@ -79,7 +80,7 @@ def foreign_certificates(ca_pem: str, files: Files) -> list[str]:
 
     A serving certificate that is not there is one that the kubelet is asking for.
     """
-    signer = _subject(ca_pem)
+    signer = next(iter(digests(ca_pem)), None)
     held = [path for path in (files.client, files.serving) if os.path.exists(path)]
     return [path for path in held if _issuer(path) != signer]
 
@@ -109,16 +110,34 @@ def _not_given(ca_pem: str, files: Files) -> list[str]:
     return missing or foreign_certificates(ca_pem, files)
 
 
-def _subject(ca_pem: str) -> object:
-    """The name of a bundle's first certificate."""
-    found = _PEM.search(ca_pem)
+def digests(ca_pem: str) -> dict[object, str]:
+    """Name of each certificate of a bundle -> its SHA-256 in hex, in their order. No two of a ring have the same name."""
+    return {_subject(found[0]): _digest(found[0]) for found in _PEM.finditer(ca_pem)}
+
+
+def issued_by(path: str, ca_pem: str) -> str:
+    """Digest of that authority of a bundle which has signed the certificate of a file; "" for none of them, and no file."""
+    return digests(ca_pem).get(_issuer(path), "") if os.path.exists(path) else ""
+
+
+def _digest(pem: str) -> str:
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
+
+
+def _subject(pem: str) -> object:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.load_verify_locations(cadata=found[0] if found else "")
+    context.load_verify_locations(cadata=pem)
     return context.get_ca_certs()[0]["subject"]
 
 
 def _issuer(path: str) -> object:
     return ssl._ssl._test_decode_cert(path)["issuer"]  # type: ignore[attr-defined]
+
+
+def subject_of(path: str) -> dict[str, str]:
+    """Whom a certificate's file is for: attribute -> value."""
+    decoded = ssl._ssl._test_decode_cert(path)  # type: ignore[attr-defined]
+    return dict(part[0] for part in decoded["subject"])
 
 
 def _replace(path: str, text: str, mode: int) -> None:

@@ -2,7 +2,7 @@
 
 ``python3 -m menagerie_host.in_region prepare`` sets the kernel, and writes down the host's own name and address for
 flanneld; ``join`` comes after containerd. Both are safe to repeat; whoever starts them repeats them until they succeed.
-``refresh`` follows the cluster's authorities while the host runs.
+``refresh`` follows the cluster's authorities while the host runs, and says on its Node which it works with.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ import sys
 import time
 from typing import Any
 
-from . import Refused, facts, joining, kernel, run
+from . import Refused, facts, joining, kernel, run, units
 
 SETTINGS = "/etc/menagerie/worker.json"
 STORE = "/usr/local/sbin/menagerie-secret"
 KUBEADM = "/usr/local/bin/kubeadm"
+KUBELET = "kubelet.service"
 TOKEN = re.compile(r"[a-z0-9]{6}\.[a-z0-9]{16}")
 
 
@@ -129,7 +130,8 @@ def join(settings: dict[str, Any]) -> None:
 
 
 def refresh(settings: dict[str, Any]) -> None:
-    """Follow the cluster's authorities, for menagerie-refresh, which reads from the output which certificates were made."""
+    """Follow the cluster's authorities and say so, for menagerie-refresh, which reads from the output which certificates were
+    made."""
     ca_pem = read(settings["join"]["ca"])
     with joining.one_at_a_time():
         found = joining.membership(ca_pem, settings["join"]["endpoint"], time.time())
@@ -137,6 +139,10 @@ def refresh(settings: dict[str, Any]) -> None:
         for name, act in joining.following(ca_pem) if found.state == "joined" else ():
             act()
             print(name, file=sys.stderr)
+        if found.state == "joined":
+            if units.outdated(KUBELET, [joining.CA]):
+                run(["systemctl", "try-restart", KUBELET], f"systemctl try-restart {KUBELET}")
+            joining.announce(settings["join"]["endpoint"], False)
     print("{}")
 
 

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from . import Refused, authorities, clock, cpu_state, machine
+from . import Refused, announcing, authorities, clock, cpu_state, machine
 
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 BOOTSTRAP_CONF = "/etc/kubernetes/bootstrap-kubelet.conf"
@@ -219,10 +219,19 @@ def cpus(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], None
     return [("forget who has which CPUs", forget_cpus)]
 
 
+def own_files() -> authorities.Files:
+    return authorities.Files(KUBELET_CONF, BOOTSTRAP_CONF, CA, CLIENT_CERTIFICATE, SERVING_CERTIFICATE)
+
+
+def announce(endpoint: str, check: bool, joined: bool = False) -> list[str]:
+    """Have a node say which authorities it works with, once its kubelet runs with them. joined: just now."""
+    return announcing.converge(endpoint, own_files(), check, announcing.PATIENCE_S if joined else 0)
+
+
 def following(ca_pem: str) -> list[tuple[str, Callable[[], None]]]:
     """What a node needs to follow its cluster's authorities."""
     needed: list[tuple[str, Callable[[], None]]] = []
-    files = authorities.Files(KUBELET_CONF, BOOTSTRAP_CONF, CA, CLIENT_CERTIFICATE, SERVING_CERTIFICATE)
+    files = own_files()
     if not authorities.are_these(ca_pem, files):
         needed.append(("trust the cluster's authorities", lambda: authorities.trust(ca_pem, files)))
     if authorities.foreign_certificates(ca_pem, files):

@@ -72,10 +72,7 @@ def converge(units: list[dict[str, Any]], check: bool, written: frozenset[str] =
     actions, newer = [], []
     for entry in units:
         unit = entry["unit"]
-        text = run(["systemctl", "show", unit, "--property", PROPERTIES], f"systemctl show {unit}")
-        properties = parse_properties(text)
-        now = time.time()
-        found = newer_inputs(entry["inputs"], started_at(properties, now, time.monotonic()), now)
+        properties, found = _looked_at(unit, entry["inputs"])
         found += [path for path in entry["inputs"] if path not in found and _holds(path, written)]
         needed = planned(properties, found, entry["restarted"])
         if not check:
@@ -84,6 +81,20 @@ def converge(units: list[dict[str, Any]], check: bool, written: frozenset[str] =
         actions += [f"{action} {unit}" for action in needed]
         newer += found if "restart" in needed else []
     return Current(actions, newer)
+
+
+def outdated(unit: str, inputs: list[str]) -> bool:
+    """Whether a unit runs that started before any of its inputs was written."""
+    properties, newer = _looked_at(unit, inputs)
+    return bool(newer) and properties.get("ActiveState") in RUNNING
+
+
+def _looked_at(unit: str, inputs: list[str]) -> tuple[dict[str, str], list[str]]:
+    """A unit's properties, and which of its inputs were written after its start."""
+    text = run(["systemctl", "show", unit, "--property", PROPERTIES], f"systemctl show {unit}")
+    properties = parse_properties(text)
+    now = time.time()
+    return properties, newer_inputs(inputs, started_at(properties, now, time.monotonic()), now)
 
 
 def _holds(path: str, written: frozenset[str]) -> bool:

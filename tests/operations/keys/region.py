@@ -1,8 +1,8 @@
 """A region on this machine's loopback: real etcds, a real API server and controller manager, the real engine for the keys,
 real stores, and the programs that hosts are given, each host with a folder for its files.
 
-What is not there: systemd, for which a few lines stand that start and stop processes, the other programs that only read a
-kubeconfig, for which `sleep` stands, and workers.
+What is not there: systemd, for which a few lines stand that start and stop processes, and the other programs that only read
+a kubeconfig, for which `sleep` stands. Workers are made by `tests.operations.keys.workers`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 
@@ -41,6 +41,9 @@ from stacks.lab.store import LabStore
 from stacks.payloads import API_SERVERS, digests, payloads, secrets
 from stacks.pki import Pki
 from tests.operations.real_cluster import program
+
+if TYPE_CHECKING:
+    from tests.operations.keys.workers import Worker
 
 SOURCE = ArtefactSource("http://mirror", {artefact.source: "ab" * 32 for artefact in catalogue().values()})
 _ROOTED = re.compile(r"(?<![\w.:/-])/(etc|var|run|usr/local/lib|usr/local/sbin)/")
@@ -136,6 +139,7 @@ class Region:
     folder: Path
     engine: ClusterStack
     hosts: dict[str, Host] = field(default_factory=dict)
+    workers: dict[str, Worker] = field(default_factory=dict)
     others_at_restart: list[tuple[str, bool]] = field(default_factory=list)
     ups: int = 0
     refreshing: bool = True
@@ -196,6 +200,8 @@ class Region:
 
     def answer(self, words: list[str]) -> str:
         """What systemctl says on a host."""
+        if words[0] in self.workers:
+            return self.workers[words[0]].answer(words[1])
         host, verb, unit = self.hosts[words[0]], words[1], words[2]
         if verb == "restart":
             self.restart(host, unit)

@@ -1,34 +1,35 @@
-"""The control plane's part in the change of the authority of Kubernetes, with a real API server and controller manager.
-
-The ring is refused to operators, since workers and pods have their part too; here there are none.
-"""
+"""The authority of Kubernetes changes, with a real API server and controller manager, workers that follow and one that does not
+until it is taken along, and a pod that read the authorities once."""
 
 from __future__ import annotations
 
 import base64
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 import urllib3
 import yaml
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from cluster.key_rings import Ring
 from operations.access import Access
-from operations.keys import rotation as rotations
-from operations.keys import trusted
+from operations.keys import kubelets, rings, trusted
+from operations.keys.kubelets import KubeletsBehindError
+from operations.keys.pods import PodsBehindError
+from operations.keys.status import look
 from stacks.certificates import Request, Signed, issue
 from tests.operations.keys.region import Region
-from tests.operations.keys.test_rotation import until_done
+from tests.operations.keys.test_rotation import Cut, rotation
+from tests.operations.keys.workers import CLIENT, Worker, asked_for, worker
 
 pytestmark = pytest.mark.timeout(1200)
-SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
 
 
 def subjects(pem: str) -> list[str]:
@@ -37,27 +38,6 @@ def subjects(pem: str) -> list[str]:
 
 def issuer(signed: Signed) -> str:
     return x509.load_pem_x509_certificate(signed.certificate.encode()).issuer.rfc4514_string()
-
-
-def renewed(access: Access, node: Signed, name: str) -> Signed:
-    """What a kubelet gets that asks with the certificate that it has; nobody approves by hand."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    own = [(NameOID.ORGANIZATION_NAME, "system:nodes"), (NameOID.COMMON_NAME, "system:node:w1")]
-    subject = x509.Name([x509.NameAttribute(*each) for each in own])
-    asked = x509.CertificateSigningRequestBuilder(subject).sign(key, hashes.SHA256())
-    text = base64.b64encode(asked.public_bytes(serialization.Encoding.PEM)).decode()
-    as_node = replace(access, certificate=node.certificate, key=node.private_key)
-    certificates = client.CertificatesV1Api(as_node.api())
-    spec = {"signerName": SIGNER, "request": text, "usages": ["digital signature", "client auth"]}
-    certificates.create_certificate_signing_request({"metadata": {"name": name}, "spec": spec})
-    for _ in range(600):
-        if found := certificates.read_certificate_signing_request(name).status.certificate:
-            pem = key.private_bytes(
-                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-            )
-            return Signed(base64.b64decode(found).decode(), pem.decode())
-        time.sleep(0.2)
-    raise AssertionError(f"nobody signed {name}")
 
 
 def answers(access: Access) -> str:
@@ -69,36 +49,179 @@ def answers(access: Access) -> str:
     return ""
 
 
+@contextmanager
+def following(worker: Worker) -> Iterator[None]:
+    """As workers in the region do it, every few seconds rather than ten minutes."""
+    over = threading.Event()
+    failures: list[str] = []
+
+    def keep() -> None:
+        while not over.wait(1.0):
+            try:
+                worker.follow()
+            except AssertionError as error:
+                # The API server may be restarting; the next round comes.
+                failures.append(str(error))
+
+    thread = threading.Thread(target=keep)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join(120)
+    assert not any("Traceback" in each for each in failures), failures
+
+
+class Deployed:
+    """A Deployment of one pod, which runs from the moment that it is there, by what stands for its kubelet."""
+
+    def __init__(self, world: Region, name: str) -> None:
+        self.world, self.name = world, name
+        pod = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "x:1"}]}}
+        spec = {"selector": {"matchLabels": {"app": name}}, "template": pod}
+        self.apps.create_namespaced_deployment("default", {"metadata": {"name": name}, "spec": spec})
+        self.run()
+
+    @property
+    def apps(self) -> client.AppsV1Api:
+        return client.AppsV1Api(self.world.access().api())
+
+    def run(self) -> None:
+        core = client.CoreV1Api(self.world.access().api())
+        for _ in range(300):
+            if found := core.list_namespaced_pod("default", label_selector=f"app={self.name}").items:
+                break
+            time.sleep(0.2)
+        (pod,) = found
+        running = {"startedAt": datetime.now(UTC).isoformat()}
+        container = {
+            "name": "c",
+            "image": "x:1",
+            "imageID": "",
+            "ready": True,
+            "restartCount": 0,
+            "state": {"running": running},
+        }
+        core.patch_namespaced_pod_status(
+            pod.metadata.name, "default", {"status": {"phase": "Running", "containerStatuses": [container]}}
+        )
+
+    def make_anew(self) -> None:
+        """What a restart does to a pod."""
+        core = client.CoreV1Api(self.world.access().api())
+        (pod,) = core.list_namespaced_pod("default", label_selector=f"app={self.name}").items
+        core.delete_namespaced_pod(pod.metadata.name, "default", grace_period_seconds=0)
+        self.run()
+
+    def remove(self) -> None:
+        self.apps.delete_namespaced_deployment(self.name, "default")
+
+
+@pytest.fixture
+def workers(world: Region) -> Iterator[tuple[Worker, Worker]]:
+    """One in the region, which follows by itself, and one at a site, which an operator takes along."""
+    with (
+        worker(world, "w-region", in_region=True) as near,
+        worker(world, "w-site", in_region=False) as far,
+        following(near),
+    ):
+        yield near, far
+
+
+@pytest.fixture
+def deployed(world: Region) -> Iterator[Deployed]:
+    made = Deployed(world, "asks")
+    yield made
+    made.remove()
+
+
+class Enough(Exception):
+    """The operator goes no further."""
+
+
+def step_by_step(
+    world: Region, after: Callable[[str], None], site: Worker, pods: Callable[[], None] | None, *, back: bool = False
+) -> list[str]:
+    """A rotation as an operator goes through it, whose run is also cut off in every state; what was seen, in order.
+
+    pods: makes those anew that are told; None where the operator answers for them. after: may end it by `Enough`.
+    """
+    seen: list[str] = []
+
+    def done(step: str) -> None:
+        if step in seen:
+            return
+        seen.append(step)
+        if step.startswith("kubernetes-ca"):
+            raise Cut
+
+    while True:
+        try:
+            rotation(world, "kubernetes-ca", done).run(back=back, pods_follow=pods is None)
+        except Cut:
+            try:
+                after(seen[-1])
+            except Enough:
+                return seen
+        except KubeletsBehindError as error:
+            assert "w-site" in str(error)
+            seen.append("configure")
+            site.follow()
+        except PodsBehindError as error:
+            assert "kubectl -n default rollout restart deployment/asks" in str(error).splitlines()[1]
+            seen.append("restart")
+            assert pods, "it was not asked"
+            pods()
+        else:
+            return seen
+
+
 def test_every_side_is_trusted_by_all_others_in_every_state_and_the_former_authority_by_nobody_after(
-    world: Region, monkeypatch: pytest.MonkeyPatch
+    world: Region, workers: tuple[Worker, Worker], deployed: Deployed
 ) -> None:
-    monkeypatch.setattr(rotations, "ROTATED", (*rotations.ROTATED, "kubernetes-ca"))
+    _, far = workers
     former = world.access()
     pki = world.api.root / "etc/kubernetes/pki"
     authority = Signed((pki / "ca.crt").read_text(), (pki / "ca.key").read_text())
     node = [issue(authority, Request("system:node:w1", ("system:nodes",), usages=("client",)))]
     told: dict[str, tuple[str, list[str]]] = {}
 
-    def look(state: str) -> None:
+    def seen_in(state: str) -> None:
         api = world.access().api()
         root = client.CoreV1Api(api).read_namespaced_config_map(trusted.ROOT, "default").data["ca.crt"]
-        node.append(renewed(world.access(), node[-1], f"asked-{len(node)}"))
+        node.append(asked_for(world.access(), "w1", node[-1], CLIENT))
         told[state] = (issuer(node[-1]), subjects(root))
         for kubeconfig in (world.api.root / "etc/kubernetes").glob("*.conf"):
             cluster = yaml.safe_load(kubeconfig.read_text())["clusters"][0]["cluster"]
             held = subjects(base64.b64decode(cluster["certificate-authority-data"]).decode())
             assert held == told[state][1], kubeconfig
         assert answers(replace(former, outputs=world.access().outputs)) == "" or state.endswith(" 2")
+        # A worker that is a step behind.
+        client.CoreV1Api(far.access().api()).read_node("w-site", _request_timeout=5)
 
-    seen, rotated = until_done(world, "kubernetes-ca", look)
+    seen = step_by_step(world, seen_in, far, deployed.make_anew)
     both = ["CN=kubernetes", "CN=kubernetes-2"]
     assert told == {
         "kubernetes-ca 1,2": ("CN=kubernetes", both),
         "kubernetes-ca 2,1": ("CN=kubernetes-2", both),
         "kubernetes-ca 2": ("CN=kubernetes-2", both[1:]),
     }
-    assert seen == list(told)
-    assert rotated.ended == Ring((2,))
+    assert seen == [
+        "kubernetes-ca 1,2",
+        "configure",
+        "every kubelet follows kubernetes-ca 1,2",
+        "restart",
+        "every pod follows kubernetes-ca 1,2",
+        "kubernetes-ca 2,1",
+        "configure",
+        "every kubelet follows kubernetes-ca 2,1",
+        "kubernetes-ca 2",
+        "configure",
+        "every kubelet follows kubernetes-ca 2",
+    ]
+    assert rings.built(world.outputs())["kubernetes-ca"] == Ring((2,))
+    assert [issuer(each.identity()) for each in workers] == ["CN=kubernetes-2"] * 2
     now = world.access()
     assert answers(now) == ""
     assert "401" in answers(replace(now, certificate=former.certificate, key=former.key))
@@ -108,6 +231,52 @@ def test_every_side_is_trusted_by_all_others_in_every_state_and_the_former_autho
     assert subjects(base64.b64decode(cluster["cluster"]["certificate-authority-data"]).decode()) == both[1:]
 
 
-def test_the_ring_is_refused_to_operators() -> None:
-    with pytest.raises(rotations.NotRotatedError, match="workers"):
-        rotations.refuse_unrotated("kubernetes-ca")
+def test_a_kubelet_speaks_for_its_own_node_and_for_no_other_and_status_says_who_has_not(
+    world: Region, workers: tuple[Worker, Worker]
+) -> None:
+    near, far = workers
+    near.follow()
+    silent = "kubelets that say nothing of the authorities that they work with: w-site"
+    assert look(world.engine).unproven == silent
+    far.follow()
+    assert look(world.engine).unproven == ""
+    said = far.says()
+    assert said["api"] == said["clients"] == [said["client"]] == [said["serving"]]
+    forged = {"metadata": {"annotations": {kubelets.ANNOTATION: "{}"}}}
+    with pytest.raises(ApiException, match=r"(?s)403.*is not allowed to modify node"):
+        client.CoreV1Api(far.access().api()).patch_node("w-region", forged)
+    client.CoreV1Api(far.access().api()).patch_node("w-site", forged)
+    assert far.says() == {}
+
+
+def test_a_rotation_is_given_up_from_its_last_state_but_one(
+    world: Region, workers: tuple[Worker, Worker], deployed: Deployed
+) -> None:
+    _, far = workers
+    far.follow()
+    old = rings.built(world.outputs())["kubernetes-ca"].at_work
+    new = old + 1
+
+    def until_promoted(state: str) -> None:
+        if state == f"kubernetes-ca {new},{old}":
+            raise Enough
+
+    seen = step_by_step(world, until_promoted, far, pods=None)
+    assert seen == [
+        f"kubernetes-ca {old},{new}",
+        "configure",
+        f"every kubelet follows kubernetes-ca {old},{new}",
+        f"pods follow kubernetes-ca {old},{new}, by the operator's word",
+        f"kubernetes-ca {new},{old}",
+    ]
+    seen = step_by_step(world, lambda _: None, far, deployed.make_anew, back=True)
+    assert seen == [
+        f"kubernetes-ca {new},{old}",
+        f"every kubelet follows kubernetes-ca {new},{old}",
+        f"kubernetes-ca {old},{new}",
+        f"every kubelet follows kubernetes-ca {old},{new}",
+        f"kubernetes-ca {old}",
+        "configure",
+        f"every kubelet follows kubernetes-ca {old}",
+    ]
+    assert rings.built(world.outputs())["kubernetes-ca"] == Ring((old,))

@@ -32,7 +32,7 @@ class Cut(Exception):
 
 
 def rotation(world: Region, name: Any, done: Callable[[str], None] = lambda _: None) -> Rotation:
-    return Rotation(world.cluster.name, name, world, world.access, print, done, every_s=0.5, settled_s=5)
+    return Rotation(world.cluster.name, name, world, world.access, print, done, every_s=0.5, settled_s=5, spread_s=5)
 
 
 def cut_once_at(seen: list[str]) -> Callable[[str], None]:

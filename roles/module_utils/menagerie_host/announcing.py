@@ -1,0 +1,92 @@
+"""What a node says on its own Node of the authorities that its kubelet works with.
+
+Written with the kubelet's identity, which may change the annotations of its own Node and of no other (NodeRestriction). Who
+changes the cluster's authority goes on by it, so it is said once the kubelet runs with the files, and not before.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import ssl
+import time
+from http import HTTPStatus
+from typing import Any
+
+from . import Refused, authorities
+
+ANNOTATION = "menagerie.dev/authorities"
+PATIENCE_S = 120
+"""For what follows a join: the Node, and the serving certificate, which the API servers' approver grants."""
+_NODE = "system:node:"
+
+
+def told(files: authorities.Files) -> str:
+    """JSON: digests of the authorities whose API and whose clients the kubelet believes, and those of its two certificates."""
+    held = authorities.read(files.authorities)
+    said = {
+        "api": sorted(authorities.digests(authorities.of_kubeconfig(authorities.read(files.kubeconfig))).values()),
+        "clients": sorted(authorities.digests(held).values()),
+        "client": authorities.issued_by(files.client, held),
+        "serving": authorities.issued_by(files.serving, held),
+    }
+    return json.dumps(said, sort_keys=True, separators=(",", ":"))
+
+
+def name(files: authorities.Files) -> str:
+    """Of the Node, as the kubelet's certificate has it."""
+    return authorities.subject_of(files.client)["commonName"].removeprefix(_NODE)
+
+
+def converge(endpoint: str, files: authorities.Files, check: bool, patience_s: float = 0) -> list[str]:
+    """Say it where something else is said; in a dry run only whether that is so.
+
+    patience_s: how long the Node and the serving certificate may take. Refused where there is no Node, or no answer.
+    """
+    deadline = time.monotonic() + patience_s
+    while True:
+        said = _said(endpoint, files)
+        is_whole = said is not None and os.path.exists(files.serving)
+        if is_whole or time.monotonic() >= deadline:
+            break
+        time.sleep(1)
+    if said == told(files):
+        return []
+    if not check:
+        if said is None:
+            raise Refused(
+                f"the cluster has no Node {name(files)}, and its kubelet runs: it registers at its start alone. Run "
+                "'systemctl restart kubelet', then this again"
+            )
+        body = {"metadata": {"annotations": {ANNOTATION: told(files)}}}
+        _asked(endpoint, files, "PATCH", body)
+    return ["say which authorities it works with"]
+
+
+def _said(endpoint: str, files: authorities.Files) -> str | None:
+    """What the Node has, "" for nothing; None without a Node."""
+    found = _asked(endpoint, files, "GET")
+    return None if found is None else str((found["metadata"].get("annotations") or {}).get(ANNOTATION, ""))
+
+
+def _asked(endpoint: str, files: authorities.Files, method: str, body: Any = None) -> dict[str, Any] | None:
+    host, _, port = endpoint.rpartition(":")
+    tls = ssl.create_default_context(cadata=authorities.of_kubeconfig(authorities.read(files.kubeconfig)))
+    tls.load_cert_chain(files.client)
+    connection = http.client.HTTPSConnection(host, int(port), timeout=10, context=tls)
+    headers = {"Content-Type": "application/merge-patch+json"} if body else {}
+    try:
+        connection.request(method, f"/api/v1/nodes/{name(files)}", json.dumps(body) if body else None, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return None
+        if answer.status != HTTPStatus.OK:
+            raise Refused(f"https://{endpoint}: {method} of Node {name(files)}: {answer.status} {answer.reason}")
+        found: dict[str, Any] = json.loads(text)
+        return found
+    except (OSError, http.client.HTTPException) as error:
+        raise Refused(f"https://{endpoint}: {method} of Node {name(files)}: {error!r}") from None
+    finally:
+        connection.close()

@@ -1,0 +1,109 @@
+"""When what Nodes say of their kubelets lets the authority of Kubernetes go a step on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from operations.keys.kubelets import ANNOTATION, KubeletsBehindError, Needs, Said, late, told
+from stacks.certificates import Signed, new_authority
+
+FIRST, SECOND, OTHER = (new_authority(name) for name in ("kubernetes", "kubernetes-2", "kubernetes"))
+BOTH, TURNED = FIRST.certificate + SECOND.certificate, SECOND.certificate + FIRST.certificate
+
+
+def digest(authority: Signed) -> str:
+    return x509.load_pem_x509_certificate(authority.certificate.encode()).fingerprint(SHA256()).hex()
+
+
+def node(
+    api: Sequence[Signed], signer: Signed, clients: Sequence[Signed] | None = None, serving: Signed | None = None
+) -> Said:
+    trusted = {"api": list(map(digest, api)), "clients": list(map(digest, api if clients is None else clients))}
+    issuers = {"client": digest(signer), "serving": digest(serving or signer)}
+    return Said("w1", False, json.dumps(trusted | issuers))
+
+
+def why(said: Said, needs: Needs) -> str:
+    return told(late([said], needs))
+
+
+LESS = "kubelets that do not trust all that they must: w1"
+MORE = "kubelets that trust more than the cluster's authorities: w1"
+SIGNER = "kubelets with certificates of another authority than the one that signs now, or without: w1"
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (node([FIRST, SECOND], FIRST), ""),
+        (node([SECOND, FIRST], SECOND), ""),
+        (node([FIRST], FIRST), LESS),
+        (node([FIRST, SECOND], FIRST, clients=[FIRST]), LESS),
+        (node([FIRST], FIRST, clients=[FIRST, SECOND]), LESS),
+        (node([FIRST, OTHER], FIRST), LESS),
+    ],
+)
+def test_another_signs_once_every_kubelet_trusts_both_as_whose_api_and_whose_clients(said: Said, reason: str) -> None:
+    assert why(said, Needs.to_turn(BOTH)) == reason
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (node([FIRST, SECOND], SECOND), ""),
+        (node([SECOND], SECOND), ""),
+        (node([FIRST, SECOND], FIRST), SIGNER),
+        (node([FIRST, SECOND], SECOND, serving=FIRST), SIGNER),
+        (node([FIRST, SECOND], FIRST, serving=SECOND), SIGNER),
+        (node([FIRST], SECOND), LESS),
+    ],
+)
+def test_the_former_goes_once_no_kubelet_has_a_certificate_of_it(said: Said, reason: str) -> None:
+    assert why(said, Needs.to_drop(TURNED)) == reason
+
+
+def test_a_kubelet_that_never_followed_does_not_stand_in_the_way_of_giving_up() -> None:
+    assert why(node([FIRST], FIRST), Needs.to_drop(BOTH)) == ""
+    assert why(node([FIRST, SECOND], FIRST), Needs.to_drop(BOTH)) == ""
+    assert why(node([FIRST, SECOND], SECOND), Needs.to_drop(BOTH)) == SIGNER
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (node([SECOND], SECOND), ""),
+        (node([FIRST, SECOND], SECOND), MORE),
+        (node([SECOND], SECOND, clients=[FIRST, SECOND]), MORE),
+        (node([FIRST], FIRST), LESS),
+        (node([SECOND], FIRST), SIGNER),
+    ],
+)
+def test_the_rotation_ends_once_every_kubelet_trusts_the_new_one_alone(said: Said, reason: str) -> None:
+    assert why(said, Needs.as_now(SECOND.certificate)) == reason
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"api": 1, "clients": [], "client": "", "serving": ""}'])
+def test_a_node_that_says_nothing_or_what_nobody_can_read_does_not_follow(text: str) -> None:
+    reason = why(Said("w1", True, text), Needs.to_drop(BOTH))
+    expected = f"kubelets whose annotation {ANNOTATION} can't be read" if text else "kubelets that say nothing"
+    assert reason.startswith(expected)
+    assert reason.endswith(": w1")
+
+
+def test_nodes_are_named_by_what_they_lack_and_an_operator_is_told_the_way_on() -> None:
+    silent = [Said(f"w{number:02}", False, "") for number in range(12)]
+    behind = late([*silent, node([FIRST], FIRST)], Needs.to_turn(BOTH))
+    text = str(KubeletsBehindError("lab", behind, "./menagerie keys rotate lab kubernetes-ca"))
+    assert text.startswith(f"{LESS}; kubelets that say nothing of the authorities that they work with: w00, w01, ")
+    assert "w09 and 2 more. " in text
+    for way in (
+        "./menagerie configure lab",
+        "kubectl delete node NAME",
+        "Then: ./menagerie keys rotate lab kubernetes-ca",
+    ):
+        assert way in text
