@@ -110,6 +110,9 @@ _WITH_PROGRAMS = (
     "workers/test_as_ansible.py",
 )
 
+_SLOW_S = 600
+"""The first test of a group also waits for what all of them share."""
+
 
 def _is_under(place: str, under: str) -> bool:
     return place == under or place.startswith(f"{under}/")
@@ -131,3 +134,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.programs)
                 if not item.get_closest_marker("xdist_group"):
                     item.add_marker(pytest.mark.xdist_group(under))
+        slow = item.get_closest_marker("engine") or item.get_closest_marker("programs")
+        if slow and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_SLOW_S))
