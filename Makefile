@@ -55,7 +55,7 @@ stacks: programs ## Whole stacks of every cloud under the real engine, against s
 
 # Most of it waits, so more run at once than there are cores.
 slow: programs ## All that check leaves out but the lab: etcds, API servers, Ansible, and whole stacks
-	$(PYTEST) -q -n $(SLOW_AT_ONCE) --dist loadgroup -m "engine or programs" </dev/null
+	$(PYTEST) -q -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "engine or programs" </dev/null
 
 test: programs ## check and slow, and the lab from nothing with every proof
 	@$(MAKE) check

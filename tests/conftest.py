@@ -56,7 +56,10 @@ def lab(build: Callable[..., Cluster]) -> Cluster:
 # Folder or file -> the group whose tests share what an engine has made: one process has them all.
 _UNDER_THE_ENGINE = {
     "provisioning/test_emulator.py": "redfish",
-    "operations/keys": "keys",
+    "operations/keys/test_front_proxy.py": "authority",
+    "operations/keys/test_kubernetes_authority.py": "authority",
+    "operations/keys/test_published.py": "authority",
+    "operations/keys/test_rotation.py": "keys",
     "stacks/aws": "aws",
     "stacks/azure": "azure",
     "stacks/gcp": "gcp",
@@ -68,6 +71,9 @@ _UNDER_THE_ENGINE = {
     "validation/test_stages.py": "validation",
     "validation/test_fleet.py": "validation",
 }
+
+# Groups that take longest, to be begun first; the others follow as they stand.
+_FIRST = ("keys", "authority", "vpn")
 
 # Files whose tests run programs (etcd, API servers, Ansible, BMCs, the command itself): seconds each, most of them spent waiting.
 _WITH_PROGRAMS = (
@@ -137,3 +143,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         slow = item.get_closest_marker("engine") or item.get_closest_marker("programs")
         if slow and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_SLOW_S))
+    items.sort(key=_is_begun_later)
+
+
+def _is_begun_later(item: pytest.Item) -> int:
+    group = item.get_closest_marker("xdist_group")
+    return _FIRST.index(group.args[0]) if group and group.args and group.args[0] in _FIRST else len(_FIRST)
