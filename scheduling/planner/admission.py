@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scheduling.planner.gangs import demand_of, empty_world, hold, place_whole
 from scheduling.planner.packing import Packer, State, cost, downsized
@@ -41,20 +41,18 @@ def admit(tables: Tables, state: State, waiting: list[list[Pod]]) -> Admission:
     if all_of_them:
         return all_of_them
     admission = _one_by_one(packer, state.copy(), queue)
-    left = {(unit.gang, unit.name): unit for unit in (each.unit for each in admission.left)}
-    partly = [_without(unit, admission.left) if (unit.gang, unit.name) in left else unit for unit in queue]
-    better = _together(packer, state.copy(), [unit for unit in partly if unit.size])
+    left = {id(each.unit): each.counts for each in admission.left}
+    placed = [_without(unit, left.get(id(unit), {})) for unit in queue]
+    better = _together(packer, state.copy(), [unit for unit in placed if unit.size])
     if better and cost(tables, better.state) < cost(tables, admission.state):
         better.left = admission.left
         return better
     return admission
 
 
-def _without(unit: Unit, left: list[Left]) -> Unit:
-    """The part of a unit that was placed."""
-    missing = next(each.counts for each in left if each.unit is unit)
-    counts = {kind: count - missing.get(kind, 0) for kind, count in unit.counts.items()}
-    return Unit(unit.name, counts, unit.pods, unit.arrival_s, unit.since_s, unit.gang)
+def _without(unit: Unit, left: dict[int, int]) -> Unit:
+    """The part of a unit that isn't left."""
+    return replace(unit, counts={kind: count - left.get(kind, 0) for kind, count in unit.counts.items()})
 
 
 def _together(packer: Packer, state: State, queue: list[Unit]) -> Admission | None:
@@ -62,7 +60,7 @@ def _together(packer: Packer, state: State, queue: list[Unit]) -> Admission | No
     tables = packer.tables
     demand, fixed = [0] * len(tables.kinds), [0] * len(tables.kinds)
     close = [unit for unit in queue if unit.gang and tables.gangs[unit.gang].within]
-    for unit in sorted(close, key=lambda unit: (-unit.size, unit.name)):
+    for unit in sorted(close, key=lambda unit: (-unit.size, unit.gang)):
         if not place_whole(packer, state, unit):
             return None
         for kind, count in unit.counts.items():
@@ -92,15 +90,11 @@ def _one_by_one(packer: Packer, state: State, queue: list[Unit]) -> Admission:
             ever = _ever(packer, unit)
             admission.left.append(Left(unit, left, ever, _held_for(tables, unit, taken)))
             if ever and holds(unit, tables):
-                rest = unit if unit.gang else _without_placed(unit, left)
+                rest = replace(unit, counts=left)
                 who = unit.gang or unit.pods[next(iter(unit.counts))][-1].name
                 taken |= dict.fromkeys(hold(packer, state, rest, frozenset(taken)), who)
     downsized(tables, state)
     return admission
-
-
-def _without_placed(unit: Unit, left: dict[int, int]) -> Unit:
-    return Unit(unit.name, left, unit.pods, unit.arrival_s, unit.since_s, unit.gang)
 
 
 def _held_for(tables: Tables, unit: Unit, taken: dict[int, str]) -> str:

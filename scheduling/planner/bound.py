@@ -90,7 +90,7 @@ def bounded(problem: Relaxed, first: Iterable[tuple[int, Load]], stop: Callable[
         found = [each.best(prices) for each in pricing]
         if proving:
             found = [
-                each.proved(prices) if quick.upper > most * (1 + CLOSE / 10) + 1 else quick
+                each.proved(prices) if quick.upper > most * (1 + CLOSE / 3) + 1 else quick
                 for each, quick, most in zip(pricing, found, paid, strict=True)
             ]
         for certificate in _certificates(problem, prices, quotas, [each.upper for each in found]):
@@ -161,7 +161,7 @@ class _Pricing:
             return Best((), 0, 0)
         if self.whole is None:
             self.whole = self._program()
-            self.whole.integral(CLOSE / 10)
+            self.whole.integral(CLOSE / 3)
         self.whole.costs([gain / 1e6 for gain in gains])
         solved = self.whole.solve()
         load = tuple((kind, round(count)) for kind, count in zip(self.kinds, solved.values, strict=True) if count > 0.5)

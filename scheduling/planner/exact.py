@@ -14,7 +14,7 @@ from scheduling.planner.bound import bounded
 from scheduling.planner.certificate import Certificate
 from scheduling.planner.packing import State, cost, downsized
 from scheduling.planner.plan import Budget
-from scheduling.planner.relaxed import few, relaxed
+from scheduling.planner.relaxed import MOST_ROOMS, relaxed
 from scheduling.planner.rounding import Rounding, loads_of
 from scheduling.planner.tables import Room, Tables
 
@@ -42,6 +42,7 @@ def improve(tables: Tables, state: State, admission: Admission, budget: Budget) 
     def over(part: float = 1.0) -> bool:
         return budget.clock() - start >= budget.seconds * part
 
+    admission = replace(admission, state=_named(tables, admission.state))
     placed = [count + fixed for count, fixed in zip(admission.demand, admission.fixed, strict=True)]
     whole = relaxed(tables, state, placed)
     proof = bounded(whole.problem, loads_of(tables, whole, admission.state), lambda: over(BOUND_PART))
@@ -71,24 +72,35 @@ def _trials(rounding: Rounding, known: State, left_s: Callable[[], float]) -> It
 def _base(tables: Tables, admission: Admission) -> tuple[State, list[int]]:
     """What is left to decide once those have their hosts that must lie together, and how many pods of each kind.
 
-    Where too many hosts that are there differ, what the heuristic put on them stays, too.
+    Where too many of these hosts and of those that are there differ, what the heuristic put on them stays, too.
     """
     state, demand = admission.state.copy(), list(admission.demand)
-    state.rooms, again = [], few(admission.state)
-    for number, room in enumerate(admission.state.rooms):
-        stays = tuple((kind, count) for kind, count in room.load if tables.kinds[kind].within)
-        if room.offer >= 0 and not stays:
+    kept = [room for room in state.rooms if room.offer < 0 or room.hosts]
+    state.rooms = []
+    for room in admission.state.rooms:
+        if room.offer >= 0 and not room.hosts:
             state.offers_left[room.offer] += room.count
             state.pool_left[tables.offers[room.offer].pool] += room.count
-        elif room.offer >= 0 or again:
-            hosts = room.hosts or tuple(f"{number}/{at}" for at in range(room.count))
-            state.rooms.append(replace(room, free=_freed(tables, room), load=stays, hosts=hosts))
+        elif len(kept) <= MOST_ROOMS:
+            load = tuple((kind, count) for kind, count in room.load if tables.kinds[kind].within)
+            state.rooms.append(replace(room, free=_freed(tables, room), load=load))
         else:
             for kind, count in room.load:
                 if not tables.kinds[kind].within:
                     demand[kind] -= count * room.count
             state.rooms.append(replace(room, free=(0,) * len(room.free)))
     return state, demand
+
+
+def _named(tables: Tables, state: State) -> State:
+    """The state with names for the hosts to be added whose pods must lie together, for they are there from now on."""
+    rooms = [
+        replace(room, hosts=tuple(f"{number}/{at}" for at in range(room.count)))
+        if room.offer >= 0 and any(tables.kinds[kind].within for kind, _ in room.load)
+        else room
+        for number, room in enumerate(state.rooms)
+    ]
+    return State(rooms, state.offers_left, state.pool_left)
 
 
 def _freed(tables: Tables, room: Room) -> tuple[int, ...]:

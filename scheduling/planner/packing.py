@@ -211,10 +211,14 @@ def own_worth(tables: Tables) -> list[int]:
 
 
 def downsized(tables: Tables, state: State) -> None:
-    """Give the load of each new host to the cheapest new host that takes it: the last ones are seldom full."""
+    """Give the load of each new host to the cheapest new host that takes it: the last ones are seldom full.
+
+    Hosts of pods that must lie together stay where they are.
+    """
     rooms, state.rooms = state.rooms, []
     for room in rooms:
-        while room.count and room.offer >= 0 and (number := _cheaper(tables, state, room)) >= 0:
+        movable = room.offer >= 0 and not any(tables.kinds[kind].within for kind, _ in room.load)
+        while room.count and movable and (number := _cheaper(tables, state, room)) >= 0:
             new = tables.offers[number]
             times = min(room.count, state.offers_left[number], state.pool_left[new.pool])
             for at, by in ((room.offer, times), (number, -times)):

@@ -20,7 +20,6 @@ class Unit:
     counts: pods of each kind. arrival_s: virtual, with its head start. since_s: when its first pod was made.
     """
 
-    name: str
     counts: dict[int, int]
     pods: dict[int, list[Pod]]
     arrival_s: int
@@ -43,10 +42,10 @@ def units(tables: Tables, waiting: list[list[Pod]]) -> list[Unit]:
                 gangs.setdefault(pod.gang, {}).setdefault(kind, []).append(pod)
             else:
                 apart.setdefault((kind, arrival(pod, levels, tables.policy)), []).append(pod)
-    queue = [_unit(f"{at}", {kind: pods}, at) for (kind, at), pods in apart.items()]
+    queue = [_unit({kind: pods}, at) for (kind, at), pods in apart.items()]
     for gang, by_kind in gangs.items():
         first = min(arrival(pod, levels, tables.policy) for pods in by_kind.values() for pod in pods)
-        queue.append(_unit(gang, by_kind, first, gang))
+        queue.append(_unit(by_kind, first, gang))
     return sorted(queue, key=lambda unit: (unit.arrival_s, unit.gang, sorted(unit.counts)))
 
 
@@ -55,11 +54,11 @@ def arrival(pod: Pod, levels: dict[int, int], policy: Policy) -> int:
     return early - early % policy.grain_s
 
 
-def _unit(name: str, by_kind: dict[int, list[Pod]], at: int, gang: str = "") -> Unit:
+def _unit(by_kind: dict[int, list[Pod]], at: int, gang: str = "") -> Unit:
     for pods in by_kind.values():
         pods.sort(key=lambda pod: (pod.since_s, pod.name))
     counts = {kind: len(pods) for kind, pods in by_kind.items()}
-    return Unit(name, counts, by_kind, at, min(pods[0].since_s for pods in by_kind.values()), gang)
+    return Unit(counts, by_kind, at, min(pods[0].since_s for pods in by_kind.values()), gang)
 
 
 def holds(unit: Unit, tables: Tables) -> bool:

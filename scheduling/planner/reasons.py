@@ -54,6 +54,8 @@ def of_left(tables: Tables, packer: Packer, state: State, left: Left) -> Verdict
         return Verdict(Fate.NEVER, f"no pool can ever fit this: the nearest, {pool.name}, may have no hosts")
     if left.behind:
         return Verdict(Fate.WAITING, f"waits: room in pool {pool.name} is held for {left.behind}, which came earlier")
+    if not pool.most:
+        return Verdict(Fate.WAITING, f"waits: pool {pool.name} may have no hosts")
     return Verdict(Fate.WAITING, f"waits: pool {pool.name} has {_hosts(pool)}, and none with room")
 
 

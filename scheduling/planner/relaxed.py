@@ -6,13 +6,14 @@ Everything that a plan may do, it may do here too, so what is proved to be the l
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 
 from scheduling.planner.certificate import Bin, Relaxed
 from scheduling.planner.packing import State
-from scheduling.planner.tables import Room, Tables, Vector
+from scheduling.planner.tables import Room, Tables
 
-MOST_ROOMS = 48
-"""Kinds of hosts that are there: more than so many are taken by grounds, each as the roomiest of its ground."""
+MOST_ROOMS = 64
+"""Of more different hosts that are there, those that are most alike count as one, as the roomiest of them."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def relaxed(tables: Tables, state: State, placed: list[int]) -> Merged:
     counts = [0] * len(rows)
     for kind, count in enumerate(placed):
         counts[kind_of[kind]] += count
-    rooms = _rooms(state)
+    rooms = _rooms(tables, state, placed)
     bins = [Bin(room.ground, room.free, 0, room.count, -1) for room in rooms]
     offers: list[tuple[int, ...]] = [()] * len(bins)
     alike: dict[tuple[object, ...], list[int]] = {}
@@ -63,17 +64,29 @@ def relaxed(tables: Tables, state: State, placed: list[int]) -> Merged:
     return Merged(problem, kind_of, rooms, offers)
 
 
-def few(state: State) -> bool:
-    """Whether each kind of host that is there has a bin of its own."""
-    return sum(1 for room in state.rooms if any(room.free)) <= MOST_ROOMS
-
-
-def _rooms(state: State) -> list[Room]:
-    rooms = [room for room in state.rooms if any(room.free)]
-    if few(state):
+def _rooms(tables: Tables, state: State, counts: list[int]) -> list[Room]:
+    """The rooms that a pod fits into; of many, those that are most alike as one, with the most that any of them has."""
+    wanted = [kind for kind, count in enumerate(counts) if count]
+    rooms = [
+        room
+        for room in state.rooms
+        if any(
+            tables.may[kind][room.ground] and all(room.free[at] >= amount for at, amount in tables.steps[kind])
+            for kind in wanted
+        )
+    ]
+    if len(rooms) <= MOST_ROOMS:
         return rooms
-    roomiest: dict[int, tuple[Vector, int]] = {}
-    for room in rooms:
-        free, count = roomiest.get(room.ground, (room.free, 0))
-        roomiest[room.ground] = (tuple(map(max, free, room.free)), count + room.count)
-    return [Room(ground, free, (), count) for ground, (free, count) in roomiest.items()]
+    rooms.sort(key=lambda room: (room.ground, room.free[::-1], room.hosts))  # GPUs stand near the end, and decide most
+    size = -(-len(rooms) // MOST_ROOMS)
+    grouped = []
+    for _, alike in groupby(rooms, key=lambda room: room.ground):
+        several = list(alike)
+        grouped += [_roomiest(several[at : at + size]) for at in range(0, len(several), size)]
+    return grouped
+
+
+def _roomiest(rooms: list[Room]) -> Room:
+    free = tuple(max(amounts) for amounts in zip(*(room.free for room in rooms), strict=True))
+    hosts = tuple(host for room in rooms for host in room.hosts)
+    return Room(rooms[0].ground, free, hosts, sum(room.count for room in rooms))

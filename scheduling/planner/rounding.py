@@ -22,19 +22,18 @@ def loads_of(tables: Tables, merged: Merged, state: State) -> Iterator[tuple[int
 
 
 def counted(tables: Tables, merged: Merged, state: State, *, fixed: bool = True) -> Iterator[Counted]:
-    """fixed: with the pods whose hosts must lie together."""
+    """fixed: with the pods whose hosts must lie together; without them, nothing is said of hosts that no bin is for."""
     by_host = {host: number for number, room in enumerate(merged.rooms) for host in room.hosts}
-    by_ground = {room.ground: number for number, room in enumerate(merged.rooms) if not room.hosts}
     by_offer = {offer: number for number, offers in enumerate(merged.offers) for offer in offers}
     for room in state.rooms:
         load: Load = ()
         for kind, count in room.load:
             if fixed or not tables.kinds[kind].within:
                 load = joined(load, ((merged.kind_of[kind], count),))
-        if load:
-            bin_of_host = by_host.get(room.hosts[0], by_ground.get(room.ground)) if room.hosts else None
-            number = by_offer[room.offer] if bin_of_host is None else bin_of_host
-            yield number, load, room.count
+        if load and room.hosts and room.hosts[0] in by_host:
+            yield by_host[room.hosts[0]], load, room.count
+        elif load and (fixed or not room.hosts):
+            yield by_offer[room.offer], load, room.count
 
 
 class Rounding:
