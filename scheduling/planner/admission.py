@@ -99,9 +99,7 @@ def _one_by_one(packer: Packer, state: State, queue: list[Unit]) -> Admission:
 
 def _held_for(tables: Tables, unit: Unit, taken: dict[int, str]) -> str:
     """For whom room is held in a pool that the unit could have used."""
-    able = [
-        tables.pool_of[ground] for kind in unit.counts for ground, may in enumerate(tables.may[kind]) if may
-    ]
+    able = [tables.pool_of[ground] for kind in unit.counts for ground, may in enumerate(tables.may[kind]) if may]
     return next((taken[pool] for pool in able if pool in taken), "")
 
 

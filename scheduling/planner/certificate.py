@@ -52,28 +52,50 @@ class Relaxed:
 class Certificate:
     """prices: of each kind. quota_prices: of each pool's quota. most: of each bin, the most that a load is worth."""
 
+    problem: Relaxed
     prices: tuple[int, ...]
     quota_prices: tuple[int, ...]
     most: tuple[int, ...]
 
-    def bound(self, problem: Relaxed) -> int:
-        """The sum above, if `most` is true."""
-        worth = sum(count * price for count, price in zip(problem.counts, self.prices, strict=True))
-        quotas = sum(count * price for count, price in zip(problem.quotas, self.quota_prices, strict=True))
-        excess = 0
-        for number, each in enumerate(problem.bins):
-            own = each.price + (self.quota_prices[each.pool] if each.pool >= 0 else 0)
-            excess += each.count * max(0, self.most[number] - own)
+    @property
+    def bound(self) -> int:
+        """The sum above, in millionths of a dollar an hour: a bound if `most` is true."""
+        worth = sum(count * price for count, price in zip(self.problem.counts, self.prices, strict=True))
+        quotas = sum(count * price for count, price in zip(self.problem.quotas, self.quota_prices, strict=True))
+        excess = sum(each.count * self._excess(number) for number, each in enumerate(self.problem.bins))
         return max(0, worth - quotas - excess)
 
-    def holds(self, problem: Relaxed, most_of: Callable[[int], int]) -> bool:
+    def _excess(self, number: int) -> int:
+        each = self.problem.bins[number]
+        return max(0, self.most[number] - each.price - (self.quota_prices[each.pool] if each.pool >= 0 else 0))
+
+    def holds(self, most_of: Callable[[int], int]) -> bool:
         """Whether every `most` is one: most_of(bin) is the checker's own most, in whichever way he finds it."""
         honest = min(self.prices, default=0) >= 0 and min(self.quota_prices, default=0) >= 0
         return honest and all(most_of(number) <= most for number, most in enumerate(self.most))
 
-    def gains(self, problem: Relaxed, number: int) -> list[int]:
+    def gains(self, number: int) -> list[int]:
         """What a pod of each kind is worth on a bin; 0 where it may not go or is worth nothing."""
+        may, soft = self.problem.may, self.problem.soft
         return [
-            max(0, price - problem.soft[kind][number]) if problem.may[kind][number] else 0
-            for kind, price in enumerate(self.prices)
+            max(0, price - soft[kind][number]) if may[kind][number] else 0 for kind, price in enumerate(self.prices)
         ]
+
+    def __str__(self) -> str:
+        """Everything that the sum is made of, in dollars an hour."""
+        problem = self.problem
+        lines = [f"no plan for these {sum(problem.counts)} pods costs less than {self.bound / 1e6:.6f} $/h:"]
+        lines += [
+            f"  {count:6} pods at {price / 1e6:11.6f}"
+            for count, price in zip(problem.counts, self.prices, strict=True)
+            if count and price
+        ]
+        lines += [
+            f"- {count:6} of a quota at {price / 1e6:.6f}"
+            for count, price in zip(problem.quotas, self.quota_prices, strict=True)
+            if price
+        ]
+        for number, each in enumerate(problem.bins):
+            worth = f"carry at most {self.most[number] / 1e6:.6f} for {each.price / 1e6:.6f}"
+            lines.append(f"- {each.count:6} hosts that {worth}: {self._excess(number) / 1e6:.6f} each")
+        return "\n".join(lines)

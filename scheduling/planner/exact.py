@@ -46,6 +46,7 @@ def improve(tables: Tables, state: State, admission: Admission, budget: Budget) 
     placed = [count + fixed for count, fixed in zip(admission.demand, admission.fixed, strict=True)]
     whole = relaxed(tables, state, placed)
     proof = bounded(whole.problem, loads_of(tables, whole, admission.state), lambda: over(BOUND_PART))
+    bound = proof.certificate.bound
     best, least = admission.state, cost(tables, admission.state)
     base, demand = _base(tables, admission)
     rounding = Rounding(tables, base, demand, whole, proof)
@@ -53,10 +54,10 @@ def improve(tables: Tables, state: State, admission: Admission, budget: Budget) 
         downsized(tables, trial)
         if (price := cost(tables, trial)) < least:
             best, least = trial, price
-        if over() or least - proof.bound <= GAP * proof.bound:
+        if over() or least - bound <= GAP * bound:
             break
-    exact = least - proof.bound <= GAP * proof.bound
-    return Improved(replace(admission, state=best), proof.bound, proof.certificate, exact, over() and not exact)
+    exact = least - bound <= GAP * bound
+    return Improved(replace(admission, state=best), bound, proof.certificate, exact, over() and not exact)
 
 
 def _trials(rounding: Rounding, known: State, left_s: Callable[[], float]) -> Iterator[State]:

@@ -18,9 +18,7 @@ def settle(tables: Tables, state: State) -> dict[str, str]:
     A gang whose pods aren't all expected, or not all where they fit and belong, is planned anew as a whole.
     """
     kind_of = {pod.name: (kind, pod) for kind, pods in enumerate(tables.pods) for pod in pods}
-    wanted = {
-        pod: host.name for host in tables.snapshot.hosts if host.open for pod in host.expects if pod in kind_of
-    }
+    wanted = {pod: host.name for host in tables.snapshot.hosts if host.open for pod in host.expects if pod in kind_of}
     if not wanted:
         return {}
     free = {name: (room.ground, room.free) for room in state.rooms for name in room.hosts}
@@ -76,7 +74,5 @@ def _regrouped(rooms: list[Room], free: dict[str, tuple[int, Vector]]) -> list[R
         alike: dict[Vector, list[str]] = {}
         for name in room.hosts:
             alike.setdefault(free[name][1], []).append(name)
-        regrouped += [
-            replace(room, free=left, hosts=tuple(names), count=len(names)) for left, names in alike.items()
-        ]
+        regrouped += [replace(room, free=left, hosts=tuple(names), count=len(names)) for left, names in alike.items()]
     return regrouped

@@ -76,7 +76,7 @@ class Program:
         self.highs.setSolution(known)
 
         def asked(event: highspy.HighsCallbackEvent) -> None:
-            if stop():
+            if event.data_in is not None and stop():
                 event.data_in.user_interrupt = True
 
         self.highs.cbMipInterrupt += asked

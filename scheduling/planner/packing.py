@@ -66,7 +66,8 @@ class Packer:
 
     def _into_rooms(self, state: State, demand: list[int], grounds: Collection[int] | None) -> None:
         wanted = [kind for kind, count in enumerate(demand) if count]
-        others, rooms = [], []
+        others: list[Room] = []
+        rooms: list[Room] = []
         for room in state.rooms:
             usable = (grounds is None or room.ground in grounds) and self._takes_any(room, wanted)
             (rooms if usable else others).append(room)
@@ -166,7 +167,8 @@ class Packer:
         return tuple(sorted((kind, count) for kind, count in amounts.items() if count)), tuple(left)
 
     def _onto_new(self, state: State, demand: list[int], grounds: Collection[int] | None) -> None:
-        tables, fillings = self.tables, {}
+        tables = self.tables
+        fillings: dict[int, tuple[Load, Vector, float]] = {}
         while any(demand):
             best, chosen = 0.0, -1
             for number, offer in enumerate(tables.offers):

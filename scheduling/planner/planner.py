@@ -41,9 +41,7 @@ def plan(snapshot: Snapshot, policy: Policy | None = None, budget: Budget | None
     weighed = cost(tables, admission.state)
     if solved is None:
         return Plan(tuple(hosts), verdicts, bill, weighed)
-    return Plan(
-        tuple(hosts), verdicts, bill, weighed, solved.bound, solved.certificate, solved.exact, solved.cut_short
-    )
+    return Plan(tuple(hosts), verdicts, bill, weighed, solved.bound, solved.certificate, solved.exact, solved.cut_short)
 
 
 def _new(admission: Admission) -> Iterator[Room]:
@@ -57,20 +55,10 @@ def _as_before(snapshot: Snapshot, settled: dict[str, str]) -> dict[str, Verdict
 
 def _sorted_out(tables: Tables, settled: dict[str, str], verdicts: dict[str, Verdict]) -> list[list[Pod]]:
     """The pods of each kind that room is to be looked for; who can't start wherever there is room has a verdict."""
-    lacking: dict[str, Verdict] = {}
-    counts: dict[str, int] = {}
     for kind, pods in enumerate(tables.pods):
-        never = None if any(tables.may[kind]) else reasons.unfit(tables, kind)
-        for pod in pods:
-            if pod.gang:
-                counts[pod.gang] = counts.get(pod.gang, 0) + 1
-                if never:
-                    lacking[pod.gang] = reasons.with_gang(pod.gang, never)
-            if never:
-                verdicts[pod.name] = never
-    for name, there in counts.items():
-        if there != tables.gangs[name].members:
-            lacking.setdefault(name, reasons.incomplete(tables.gangs[name], there))
+        if not any(tables.may[kind]):
+            verdicts |= dict.fromkeys((pod.name for pod in pods), reasons.unfit(tables, kind))
+    lacking = _lacking(tables, verdicts)
     waiting: list[list[Pod]] = []
     for pods in tables.pods:
         waiting.append([])
@@ -82,9 +70,28 @@ def _sorted_out(tables: Tables, settled: dict[str, str], verdicts: dict[str, Ver
     return waiting
 
 
-def _hand_out(
-    tables: Tables, state: State, waiting: list[list[Pod]], verdicts: dict[str, Verdict]
-) -> list[NewHost]:
+def _lacking(tables: Tables, verdicts: dict[str, Verdict]) -> dict[str, Verdict]:
+    """Gangs that don't start whatever room there is: some of their pods aren't there, or can never start."""
+    members: dict[str, list[Pod]] = {}
+    for pods in tables.pods:
+        for pod in pods:
+            if pod.gang:
+                members.setdefault(pod.gang, []).append(pod)
+    lacking = {}
+    for name, pods in members.items():
+        never = next((verdicts[pod.name] for pod in pods if _never(verdicts, pod)), None)
+        if never:
+            lacking[name] = reasons.with_gang(name, never)
+        elif len(pods) != tables.gangs[name].members:
+            lacking[name] = reasons.incomplete(tables.gangs[name], len(pods))
+    return lacking
+
+
+def _never(verdicts: dict[str, Verdict], pod: Pod) -> bool:
+    return pod.name in verdicts and verdicts[pod.name].fate is Fate.NEVER
+
+
+def _hand_out(tables: Tables, state: State, waiting: list[list[Pod]], verdicts: dict[str, Verdict]) -> list[NewHost]:
     """Give every placed pod its host: who came first, one that is there. Returns the hosts to be added."""
     queues = [
         iter(sorted((pod for pod in pods if pod.name not in verdicts), key=lambda pod: (pod.since_s, pod.name)))

@@ -32,7 +32,9 @@ def unfit(tables: Tables, kind: int) -> Verdict:
     if first.kind is Kind.SIZE:
         asks, has = describe(first.resource, first.wanted), describe(first.resource, first.there)
         who = "the largest host" if len(row) > 1 else "a host"
-        return Verdict(Fate.NEVER, f"no pool can ever fit this: it asks for {asks}, {who} has {has} (pool {pools[nearest].name})")
+        return Verdict(
+            Fate.NEVER, f"no pool can ever fit this: it asks for {asks}, {who} has {has} (pool {pools[nearest].name})"
+        )
     return Verdict(Fate.NEVER, f"no pool can ever fit this: the nearest, {pools[nearest].name}, {first.text}")
 
 
@@ -81,11 +83,16 @@ def _of_gang(tables: Tables, packer: Packer, state: State, left: Left) -> Verdic
         if gang.within:
             at = f", {where}," if where else ""
             return Verdict(
-                Fate.NEVER, f"{gang.name} would be split: it wants {one} for its {size} pods, and the largest{at} has room for {fits}"
+                Fate.NEVER,
+                f"{gang.name} would be split: it wants {one} for its {size} pods, and the largest{at} has room for {fits}",
             )
-        return Verdict(Fate.NEVER, f"{gang.name} can never start: the pools' quotas have room for {fits} of its {size} pods")
+        return Verdict(
+            Fate.NEVER, f"{gang.name} can never start: the pools' quotas have room for {fits} of its {size} pods"
+        )
     if left.behind:
         return Verdict(Fate.WAITING, f"{gang.name} waits: room is held for {left.behind}, which came earlier")
     fits, where, *_ = most_of(packer, state, left.unit)
     at = f" in {one} ({where})" if gang.within and where else ""
-    return Verdict(Fate.WAITING, f"{gang.name} waits: {fits} of its {size} pods fit now{at}, and none starts before all can")
+    return Verdict(
+        Fate.WAITING, f"{gang.name} waits: {fits} of its {size} pods fit now{at}, and none starts before all can"
+    )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from scheduling.planner.bound import Bounded, Columns, add, rows_of
-from scheduling.planner.lp import Program
+from scheduling.planner.bound import Bounded, Columns
 from scheduling.planner.packing import Packer, State, joined, left_of
 from scheduling.planner.relaxed import Merged, relaxed
 from scheduling.planner.tables import Load, Room, Tables
@@ -43,9 +42,9 @@ class Rounding:
         self.tables, self.base, self.demand = tables, base, demand
         self.rest = relaxed(tables, base, demand)
         self.packer = Packer(tables, [max(1, proof.certificate.prices[row]) for row in whole.kind_of])
-        self.program, self.columns = Program(rows_of(self.rest.problem)), Columns()
+        self.columns = Columns(self.rest.problem)
         self.kinds = {self.rest.kind_of[kind]: kind for kind, each in enumerate(tables.kinds) if not each.within}
-        self._grow(self._known_loads(whole, proof))
+        self.columns.grow(self._known_loads(whole, proof))
 
     def _known_loads(self, whole: Merged, proof: Bounded) -> Iterator[tuple[int, Load]]:
         """The proof's loads, on the bins that are the same here."""
@@ -61,11 +60,6 @@ class Rounding:
             if same is not None:
                 yield same, tuple((row, count) for row, count in load if row in self.kinds)
 
-    def _grow(self, loads: Iterable[tuple[int, Load]]) -> None:
-        for number, load in loads:
-            if self.columns.is_new(number, load):
-                add(self.program, self.rest.problem, number, load)
-
     def guided(self) -> State | None:
         """The heuristic's packing by the proof's prices."""
         return self._filled_up(self.base.copy(), list(self.demand))
@@ -75,8 +69,8 @@ class Rounding:
         guided = self.guided()
         if guided is None:
             return None
-        self._grow((number, load) for number, load, _ in counted(self.tables, self.rest, guided, fixed=False))
-        solved = self.program.solve()
+        self.columns.grow((number, load) for number, load, _ in counted(self.tables, self.rest, guided, fixed=False))
+        solved = self.columns.program.solve()
         chosen = [
             (number, load, math.floor(value + 1e-6))
             for (number, load), value in zip(self.columns.loads, solved.values, strict=True)
@@ -86,14 +80,14 @@ class Rounding:
     def whole(self, known: State, left_s: Callable[[], float]) -> State | None:
         """The whole-number program's answer from the known one on."""
         hosts = list(counted(self.tables, self.rest, known, fixed=False))
-        self._grow((number, load) for number, load, _ in hosts)
+        self.columns.grow((number, load) for number, load, _ in hosts)
         numbers = {each: number for number, each in enumerate(self.columns.loads)}
         start = [0.0] * len(numbers)
         for number, load, count in hosts:
             start[numbers[number, load]] += count
         if left_s() <= 0:
             return None
-        solved = self.program.whole(start, 5e-5, lambda: left_s() <= 0, left_s())
+        solved = self.columns.program.whole(start, 5e-5, lambda: left_s() <= 0, left_s())
         if not solved.values:
             return None
         chosen = [(*each, round(value)) for each, value in zip(self.columns.loads, solved.values, strict=True)]

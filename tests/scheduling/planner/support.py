@@ -200,5 +200,7 @@ def carried_out(snapshot: Snapshot, plan: Plan) -> Snapshot:
     for pod, verdict in plan.verdicts.items():
         on[verdict.host].append(pod)
     hosts = [replace(host, expects=tuple(on[host.name])) for host in snapshot.hosts]
-    hosts += [Host(f"made-{new.name}", new.pool, pools[new.pool].room, new.place, expects=new.pods) for new in plan.hosts]
+    hosts += [
+        Host(f"made-{new.name}", new.pool, pools[new.pool].room, new.place, expects=new.pods) for new in plan.hosts
+    ]
     return replace(snapshot, hosts=tuple(hosts))
