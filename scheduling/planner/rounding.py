@@ -11,6 +11,9 @@ from scheduling.planner.packing import Packer, State, joined, left_of
 from scheduling.planner.relaxed import Merged, relaxed
 from scheduling.planner.tables import Load, Room, Tables
 
+WALL = 5
+"""Seconds by the wall's clock that a second of processor may take on a busy machine."""
+
 Counted = tuple[int, Load, int]
 """A bin, a load of it in rows, and on how many of its hosts."""
 
@@ -87,7 +90,7 @@ class Rounding:
             start[numbers[number, load]] += count
         if left_s() <= 0:
             return None
-        solved = self.columns.program.whole(start, 5e-5, lambda: left_s() <= 0, left_s())
+        solved = self.columns.program.whole(start, 5e-5, lambda: left_s() <= 0, WALL * left_s())
         if not solved.values:
             return None
         chosen = [(*each, round(value)) for each, value in zip(self.columns.loads, solved.values, strict=True)]
