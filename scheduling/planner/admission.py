@@ -13,7 +13,10 @@ from scheduling.planner.wishes import Pod
 
 @dataclass(frozen=True)
 class Left:
-    """Pods of a unit that find no room now. ever: whether they would with all pools empty. behind: for whom room is held."""
+    """Pods of a unit that find no room now.
+
+    ever: whether they would with all pools empty. behind: for whom room is held that they could have had.
+    """
 
     unit: Unit
     counts: dict[int, int]

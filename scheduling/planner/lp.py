@@ -22,7 +22,10 @@ class Solved:
 
 
 class Program:
-    """Minimise cost * x where x >= 0 and every row's sum lies between its bounds. One thread, always the same answer."""
+    """Minimise cost * x where x >= 0 and every row's sum lies between its bounds.
+
+    One thread, so that the answer is always the same.
+    """
 
     def __init__(self, rows: Sequence[tuple[float, float]], *, maximise: bool = False) -> None:
         self.highs = highspy.Highs()

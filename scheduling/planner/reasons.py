@@ -80,15 +80,12 @@ def _of_gang(tables: Tables, packer: Packer, state: State, left: Left) -> Verdic
     size, one = left.unit.size, f"one {gang.within}" if gang.within else ""
     if not left.ever:
         fits, where, *_ = most_of(packer, empty_world(tables), left.unit)
-        if gang.within:
-            at = f", {where}," if where else ""
-            return Verdict(
-                Fate.NEVER,
-                f"{gang.name} would be split: it wants {one} for its {size} pods, and the largest{at} has room for {fits}",
-            )
-        return Verdict(
-            Fate.NEVER, f"{gang.name} can never start: the pools' quotas have room for {fits} of its {size} pods"
-        )
+        if not gang.within:
+            quotas = f"the pools' quotas have room for {fits} of its {size} pods"
+            return Verdict(Fate.NEVER, f"{gang.name} can never start: {quotas}")
+        at = f", {where}," if where else ""
+        largest = f"the largest{at} has room for {fits}"
+        return Verdict(Fate.NEVER, f"{gang.name} would be split: it wants {one} for its {size} pods, and {largest}")
     if left.behind:
         return Verdict(Fate.WAITING, f"{gang.name} waits: room is held for {left.behind}, which came earlier")
     fits, where, *_ = most_of(packer, state, left.unit)

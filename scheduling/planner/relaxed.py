@@ -18,7 +18,10 @@ MOST_ROOMS = 64
 
 @dataclass(frozen=True)
 class Merged:
-    """kind_of[kind]: the row that its pods are counted in. The first bins are `rooms`; offers[bin]: those that it stands for."""
+    """The first bins are `rooms`. kind_of[kind]: the row that its pods are counted in.
+
+    offers[bin]: those that it stands for.
+    """
 
     problem: Relaxed
     kind_of: list[int]

@@ -6,7 +6,7 @@ from scheduling.planner.certificate import Certificate
 from scheduling.planner.knapsack import UNIT, Search
 from scheduling.planner.lp import INFINITY, Program
 
-NODES = 10_000_000
+NODES = 4_000_000
 
 
 def unproved(certificate: Certificate, nodes: int = NODES) -> list[int]:

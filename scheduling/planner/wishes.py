@@ -58,7 +58,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Toleration:
-    """As of a pod: without a key every taint, without a value every value of the key, without an effect every effect."""
+    """As of a pod. What it doesn't say it tolerates all of: keys, values of the key, effects."""
 
     key: str | None = None
     value: str | None = None
