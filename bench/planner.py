@@ -20,8 +20,8 @@ from bench.packers import Packed, autoscaler_of_2017, first_fit_decreasing
 from scheduling.planner import Budget, Fate, Plan, Snapshot, plan
 
 ROUNDS = 3
-BUDGET_S = 10.0
-ABOVE_AIM, EACH_AIM_US = 0.5, 20.0
+BUDGET_S = 9.0  # the solver is asked to stop now and then, not at once; the heuristic comes before
+ABOVE_AIM, EACH_AIM_US, EXACT_AIM_S = 0.5, 20.0, 10.0
 
 T = TypeVar("T")
 
@@ -87,7 +87,7 @@ def summary(
     each = tuple(spent / pods * 1e6 for spent in cpu["heuristic"])
     figures += [
         Figure("plan, CPU a pod, heuristic", "µs", each, EACH_AIM_US, "20 µs are 50,000 pods a second"),
-        Figure("plan, CPU, exact", "s", (exact_s,), BUDGET_S * 1.1, "the heuristic, the bound and whole numbers"),
+        Figure("plan, CPU, exact", "s", (exact_s,), EXACT_AIM_S, "the heuristic, the bound and whole numbers"),
         *(Figure(f"plan, CPU, {names[key]}", "s", tuple(cpu[key])) for key in names),
     ]
     return figures

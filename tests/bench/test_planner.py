@@ -7,7 +7,7 @@ import pytest
 
 from bench import pending
 from bench.packers import SPARE, Packed, autoscaler_of_2017, first_fit_decreasing
-from bench.planner import ABOVE_AIM, EACH_AIM_US, summary
+from bench.planner import ABOVE_AIM, EACH_AIM_US, EXACT_AIM_S, summary
 from scheduling.planner import Plan, Pool, Shape, Snapshot, plan
 from tests.scheduling.planner.support import ask, pods, pool, room
 
@@ -65,7 +65,7 @@ def test_costs_are_told_above_the_bound_and_aims_are_the_planners_alone() -> Non
     assert figures["cost above the lower bound, exact"].values == (50.0,)
     assert figures["cost above the lower bound, first fit decreasing"].values == (100.0,)
     assert figures["CPU a pod, heuristic"].values == pytest.approx((1000.0,))
-    assert Counter(each.aim for each in figures.values() if each.aim) == Counter((ABOVE_AIM, EACH_AIM_US, 11.0))
+    assert Counter(each.aim for each in figures.values() if each.aim) == Counter((ABOVE_AIM, EACH_AIM_US, EXACT_AIM_S))
 
 
 def test_costs_of_different_pods_are_not_compared() -> None:
