@@ -17,6 +17,7 @@ from bench import (
     inventory,
     machine,
     neighbours,
+    planner,
     planning,
     recovery,
     scale,
@@ -64,6 +65,7 @@ def main(
         *inventory.measure(_say),
         *workers.measure(_say),
         *recovery.measure(_say),
+        *planner.measure(_say),
         *_neighbours(),
         *_control_planes(),
     ]

@@ -18,7 +18,19 @@ from tools import lock, manifest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PURE = ("audit", "network", "etcd", "control_plane", "flows", "topology", "userdata", "workers", "policies", "ceph")
+PURE = (
+    "audit",
+    "network",
+    "etcd",
+    "control_plane",
+    "flows",
+    "topology",
+    "userdata",
+    "workers",
+    "policies",
+    "ceph",
+    "scheduling/planner",
+)
 
 # Package -> the packages that it may import.
 PACKAGES: dict[str, set[str]] = {
@@ -38,6 +50,7 @@ PACKAGES: dict[str, set[str]] = {
     "ceph": {"cluster", "control_plane"},
     "policies": {"cluster"},
     "provisioning": {"cluster"},
+    "scheduling": {"cluster"},
     "lab": {"cluster", "network", "tools"},
     "inventories": {"cluster", "network", "etcd", "flows", "workers", "roce", "ceph"},
     "stacks": {"cluster", "network", "etcd", "control_plane", "flows", "userdata", "workers", "lab", "policies"},
@@ -48,7 +61,12 @@ PACKAGES["cli"] = set(PACKAGES)
 PACKAGES["bench"] = set(PACKAGES) - {"cli"}
 
 # A package from outside -> the only ones of ours that may import it.
-GUARDED = {"pulumi": {"bench", "simcloud", "stacks"}, "ansible_runner": {"inventories"}}
+GUARDED = {
+    "pulumi": {"bench", "simcloud", "stacks"},
+    "ansible_runner": {"inventories"},
+    "highspy": {"scheduling"},
+    "numpy": {"scheduling"},
+}
 
 # Programs that are copied to hosts: they have the host's Python and nothing else.
 ON_HOSTS = [
