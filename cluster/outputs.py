@@ -85,3 +85,5 @@ class ClusterOutputs(_Output):
     """Edge router -> subjects of the certificates of those ends, in order, where the router has a certificate."""
     load_balancer_status: str | None = None
     """URL of the load balancer's backend states, where the provider offers one (haproxy CSV)."""
+    spec_sha256: str = ""
+    """`Cluster.digest` of what was built; "" of a stack from before it was kept."""

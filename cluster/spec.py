@@ -7,6 +7,8 @@ Rules that look at more than one field live in `cluster.check`.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from enum import StrEnum
 from typing import Literal
 
@@ -295,6 +297,12 @@ class Cluster(Model):
     def is_lab(self) -> bool:
         """Whether the cluster is made on this machine, of which nothing outlives it or is worth keeping."""
         return self.spec.control_plane.cloud is Cloud.LAB
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 in hex of all that was loaded, however it was written down."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def host_list(self) -> tuple[tuple[str, Host], ...]:
         """(pool name, host) of every machine at a site."""

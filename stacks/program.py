@@ -133,6 +133,7 @@ def _outputs(
         vpn_gateways=_of_ends(cluster, facts, _GATEWAY),
         vpn_names=_of_ends(cluster, facts, _GATEWAY_NAME),
         load_balancer_status=facts.get("load_balancer_status"),
+        spec_sha256=cluster.digest,
     )
 
 

@@ -11,7 +11,7 @@ from network.addresses import ROLES
 from operations.access import Access
 from operations.agent_client import AgentClient, AgentError
 from operations.etcds.client import EtcdClient, MemberStatus
-from operations.etcds.look import Seen, View, of_all, reach
+from operations.etcds.look import SLOW_FSYNC_S, Seen, View, of_all, reach
 from operations.etcds.payloads import hosts
 from operations.status.model import Item
 
@@ -36,16 +36,25 @@ def figures(cluster: str, role: str, etcd: EtcdClient) -> Iterator[Item]:
     yield _quorum(cluster, role, ailments, statuses)
 
 
-def payloads(cluster: Cluster, access: Access) -> Iterator[Item]:
-    """Hosts of members that run another payload than their stores hold: nothing is wrong with them, so nothing is not well.
+def by_agents(cluster: Cluster, access: Access) -> Iterator[Item]:
+    """What members' hosts tell: disks, changes of leaders, payloads. It is to be seen and nothing to be waited for, so it is well.
 
     What can't be asked is left out; `etcd state` tells of it.
     """
     views = [_asked(cluster, access, role) for role in ROLES]
+    for view in views:
+        yield from (_disk(cluster.name, each) for each in view.seen if each.agent.get("fsync_p99_s") is not None)
     late = [host for host in hosts(views, access.etcd_payloads) if host.text and host.running and not host.is_done]
     for host in late:
         what = "is half way to another payload" if host.is_half_way else "runs another payload than its store holds"
         yield Item("etcds", f"{host.name}, payload", True, f"{what}: ./menagerie etcd roll {cluster.name}")
+
+
+def _disk(cluster: str, seen: Seen) -> Item:
+    fsync_s, changes = float(seen.agent["fsync_p99_s"]), seen.agent["leader_changes"]
+    slow = f", slow: ./menagerie etcd state {cluster}" if fsync_s > SLOW_FSYNC_S else ""
+    told = f"fsync p99 {fsync_s * 1000:.1f} ms{slow}; {changes} changes of the leader since it started"
+    return Item("etcds", f"{seen.name}, disk", True, told)
 
 
 def _asked(cluster: Cluster, access: Access, role: RoleName) -> View:

@@ -16,9 +16,9 @@ from operations.etcds.client import EtcdClient, EtcdError
 from operations.status.api import api
 from operations.status.balancer import api_servers
 from operations.status.certificates import certificates
-from operations.status.etcds import figures, health, payloads
+from operations.status.etcds import by_agents, figures, health
 from operations.status.model import Item, Status
-from operations.status.work import backups, operation
+from operations.status.work import backups, operation, spec
 
 Part = tuple[str, str, Iterator[Item]]
 """Group and name of the item that stands for the part where it can't be asked, and its items."""
@@ -28,7 +28,8 @@ def read_status(cluster: Cluster, access: Access) -> Status:
     """Look at every part; one that can't be asked is an item that is not ok."""
     more: list[Part] = [
         ("certificates", "certificates", certificates(access)),
-        *([("etcds", "payloads", payloads(cluster, access))] if access.etcd_payloads else []),
+        *([("etcds", "agents", by_agents(cluster, access))] if access.etcd_payloads else []),
+        *([("spec", "spec", spec(cluster, access))] if access.outputs.spec_sha256 else []),
         ("operation", "record", operation(cluster, access)),
         *([("backups", "backups", backups(cluster, access))] if backed_up(cluster) else []),
     ]

@@ -1,4 +1,4 @@
-"""Who works on the cluster, and how old its backups are."""
+"""Who works on the cluster, whether its spec is built, and how old its backups are."""
 
 from __future__ import annotations
 
@@ -34,6 +34,14 @@ def operation(cluster: Cluster, access: Access) -> Iterator[Item]:
         yield Item("operation", "record", True, f"{'held' if found.lives else 'cut short'}: {told}")
     else:
         yield Item("operation", "record", False, f"cut short: {told}", now.command)
+
+
+def spec(cluster: Cluster, access: Access) -> Iterator[Item]:
+    """Whether the spec is the one that was built. What somebody changed in the cloud or on hosts shows in a preview alone."""
+    if access.outputs.spec_sha256 == cluster.digest:
+        yield Item("spec", "spec", True, "the one that was built")
+    else:
+        yield Item("spec", "spec", True, f"changed since it was built: ./menagerie preview {cluster.name}")
 
 
 def backups(cluster: Cluster, access: Access, at: datetime | None = None) -> Iterator[Item]:

@@ -142,14 +142,14 @@ def test_a_host_of_members_that_runs_another_payload_is_a_line_with_the_command_
 ) -> None:
     sha256 = hashlib.sha256(b"{}").hexdigest()
     states = {
-        "etcd-main-1": {"payload": {"sha256": "0" * 64, "whole": True}},
-        "etcd-main-2": {"payload": {"sha256": sha256, "whole": False}},
+        "etcd-main-1": {"payload": {"sha256": "0" * 64, "whole": True}, "fsync_p99_s": 0.0021, "leader_changes": 3},
+        "etcd-main-2": {"payload": {"sha256": sha256, "whole": False}, "fsync_p99_s": 0.022, "leader_changes": 4},
         "etcd-main-3": {"payload": {"sha256": sha256, "whole": True}},
         "etcd-events-1": {},  # an agent from before
     }
 
     def asked(*_: object) -> Iterator[Any]:
-        return etcds.payloads(lab, replace(access, etcd_payloads=dict.fromkeys(states, "{}")))  # type: ignore[arg-type]
+        return etcds.by_agents(lab, replace(access, etcd_payloads=dict.fromkeys(states, "{}")))  # type: ignore[arg-type]
 
     class Agent:
         def __init__(self, name: str) -> None:
@@ -165,13 +165,31 @@ def test_a_host_of_members_that_runs_another_payload_is_a_line_with_the_command_
         return Etcd(cluster, role, None, {each.name: Agent(each.name) for each in everyone}, everyone)  # type: ignore[arg-type, misc]
 
     monkeypatch.setattr(etcds, "reach", reach)
-    monkeypatch.setattr(read, "payloads", asked)
+    monkeypatch.setattr(read, "by_agents", asked)
     access.etcd_payloads = {"etcd-main-1": "{}"}
     found = read_status(lab, access)
     assert found.ok
     lines = {item.name: item.detail for item in found.items if item.name.endswith(", payload")}
     assert set(lines) == {"etcd-main-1, payload", "etcd-main-2, payload"}
     assert all(line.endswith(": ./menagerie etcd roll lab") for line in lines.values())
+    assert {item.name: item.detail for item in found.items if item.name.endswith(", disk")} == {
+        "etcd-main-1, disk": "fsync p99 2.1 ms; 3 changes of the leader since it started",
+        "etcd-main-2, disk": "fsync p99 22.0 ms, slow: ./menagerie etcd state lab; 4 changes of the leader since it started",
+    }
+
+
+def test_a_spec_that_was_changed_since_it_was_built_is_told_with_the_command(
+    lab: Cluster, access: FakeAccess, build: Callable[..., Cluster]
+) -> None:
+    access.outputs = access.outputs.model_copy(update={"spec_sha256": lab.digest})
+
+    def told(cluster: Cluster) -> list[tuple[bool, str]]:
+        return [(item.ok, item.detail) for item in read_status(cluster, access).items if item.group == "spec"]
+
+    assert told(lab) == [(True, "the one that was built")]
+    assert told(build({"etcd": {"events": {"quota": "2GiB"}}})) == [
+        (True, "changed since it was built: ./menagerie preview lab")
+    ]
 
 
 def test_a_driver_of_volumes_that_is_gone_makes_it_not_well(access: FakeAccess, server: FakeServer) -> None:
