@@ -18,6 +18,7 @@ from operations.status.balancer import api_servers
 from operations.status.certificates import certificates
 from operations.status.etcds import by_agents, figures, health
 from operations.status.model import Item, Status
+from operations.status.tunnels import edge_routers, tunnels
 from operations.status.work import backups, operation, spec
 
 Part = tuple[str, str, Iterator[Item]]
@@ -30,6 +31,7 @@ def read_status(cluster: Cluster, access: Access) -> Status:
         ("certificates", "certificates", certificates(access)),
         *([("etcds", "agents", by_agents(cluster, access))] if access.etcd_payloads else []),
         *([("spec", "spec", spec(cluster, access))] if access.outputs.spec_sha256 else []),
+        *([("tunnels", "edge routers", tunnels(cluster))] if edge_routers(cluster) else []),
         ("operation", "record", operation(cluster, access)),
         *([("backups", "backups", backups(cluster, access))] if backed_up(cluster) else []),
     ]
