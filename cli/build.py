@@ -13,6 +13,7 @@ from cli.output import Steps, console, errors, note, print_json
 from cli.plan import counts, print_plan
 from cluster.provisioning import bmc_secrets
 from cluster.spec import Cluster
+from cluster.tenancy import secret_names as of_directory
 from cluster.vpn import secret_names
 from operations import build
 from operations.build import Built, Selection
@@ -105,7 +106,7 @@ def destroy(cluster: Cluster, *, with_data: bool, yes: bool, as_json: bool) -> N
 def secret(cluster: Cluster, name: str) -> None:
     """Take a secret from standard input, unseen at a terminal, and keep it."""
     of_bmcs = bmc_secrets(cluster.spec.sites)
-    known = (*secret_names(cluster.spec), *of_bmcs)
+    known = (*secret_names(cluster.spec), *of_bmcs, *of_directory(cluster.spec.tenancy))
     if name not in known:
         raise UnknownSecretError(cluster.name, name, known)
     value = getpass.getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.read().strip("\n")
