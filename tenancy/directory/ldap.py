@@ -280,8 +280,9 @@ def _refused(result: Mapping[str, object], base: str) -> str:
 
 
 def _why(error: LDAPException) -> str:
-    """The last line of what may be a nest of exceptions."""
-    return str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
+    """What lies innermost in the library's nest of quoted exceptions."""
+    text = re.sub(r"\s*\(_ssl\.c:\d+\).*", "", str(error).replace("\\", ""), flags=re.DOTALL)
+    return re.split(r"(?:error|opening): ", text)[-1].strip(" ()'\",") or type(error).__name__
 
 
 def _cut(connection: ldap3.Connection) -> None:

@@ -69,9 +69,7 @@ class Kube:
         """Server-side apply: others' fields stay, ours are taken back from whoever changed them."""
         kind, inside, name = key_of(thing)
         query = [("fieldManager", MANAGER), ("force", "true"), ("fieldValidation", "Strict")]
-        # As text: the library makes JSON of what says json in its type, and of nothing else.
-        body = json.dumps(thing)
-        self._ask("PATCH", PLACES[kind].path(inside, name), query, body, "application/apply-patch+yaml")
+        self._ask("PATCH", PLACES[kind].path(inside, name), query, thing, "application/apply-patch+yaml")
 
     def patch(self, key: Key, patch: Object) -> None:
         """Merge patch (RFC 7396)."""

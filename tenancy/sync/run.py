@@ -5,6 +5,7 @@ Whoever runs it, an operator's command or a controller in the cluster, gives it 
 
 from __future__ import annotations
 
+import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -145,5 +146,8 @@ def remembered(api: ApiClient) -> Sizes | None:
 
 
 def _said(error: ApiException) -> str:
-    body = error.body.decode(errors="replace") if isinstance(error.body, bytes) else str(error.body or "")
-    return body[:300]
+    text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else str(error.body or "")
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        return text[:300]

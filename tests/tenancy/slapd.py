@@ -105,8 +105,8 @@ def posix(cn: str, members: list[str]) -> str:
 
 
 @contextmanager
-def running(folder: Path, entries: str, more: str = "") -> Iterator[Slapd]:
-    """more: lines for the configuration before its database."""
+def running(folder: Path, entries: str, more: str = "sizelimit unlimited") -> Iterator[Slapd]:
+    """more: lines for the configuration before its database. OpenLDAP's own limit is 500 entries, of all pages together."""
     if not PROGRAM.is_file():
         pytest.skip("no slapd on this machine: tools/setup.sh")
     folder.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from cluster.tenancy import Allowance, DirectorySource, Leavers, PeopleAllowance, TeamsAllowance, Tenancy
@@ -55,12 +56,9 @@ def rosters(draw: st.DrawFn) -> Roster:
     return Roster(people, teams)
 
 
-HISTORIES = st.lists(st.tuples(rosters(), st.sampled_from([SETTINGS, LIMITED])), min_size=1, max_size=5)
-
-
-def world() -> Memory:
-    """With workloads of others in every namespace that could be ours, made once it is there."""
-    return Memory()
+# Each example is a whole history of syncs.
+FEW = hypothesis_settings(max_examples=25)
+HISTORIES = st.lists(st.tuples(rosters(), st.sampled_from([SETTINGS, LIMITED])), min_size=1, max_size=4)
 
 
 def workloads(namespace: str) -> list[dict[str, object]]:
@@ -77,9 +75,10 @@ def populate(memory: Memory) -> None:
                 memory.put(thing)
 
 
+@FEW
 @given(HISTORIES)
 def test_after_a_sync_there_is_nothing_to_do(history: list[tuple[Roster, Tenancy]]) -> None:
-    memory = world()
+    memory = Memory()
     for who, settings in history:
         memory.sync(who, settings)
         populate(memory)
@@ -87,9 +86,10 @@ def test_after_a_sync_there_is_nothing_to_do(history: list[tuple[Roster, Tenancy
         assert memory.planned(who, settings).changes == ()
 
 
+@FEW
 @given(HISTORIES)
 def test_nothing_is_ever_deleted(history: list[tuple[Roster, Tenancy]]) -> None:
-    memory = world()
+    memory = Memory()
     for who, settings in history:
         before = set(memory.objects)
         memory.sync(who, settings)
@@ -98,11 +98,12 @@ def test_nothing_is_ever_deleted(history: list[tuple[Roster, Tenancy]]) -> None:
     assert memory.deleted == []
 
 
+@FEW
 @given(HISTORIES, st.data())
 def test_a_sync_that_was_cut_anywhere_ends_as_one_that_was_not(
     history: list[tuple[Roster, Tenancy]], data: st.DataObject
 ) -> None:
-    whole, cut = world(), world()
+    whole, cut = Memory(), Memory()
     for who, settings in history:
         whole.sync(who, settings)
         changes = cut.planned(who, settings).changes
@@ -113,9 +114,10 @@ def test_a_sync_that_was_cut_anywhere_ends_as_one_that_was_not(
         assert cut.objects == whole.objects
 
 
+@FEW
 @given(rosters(), st.sampled_from([SETTINGS, LIMITED]))
 def test_each_has_rights_where_the_directory_says_and_nowhere_else(who: Roster, settings: Tenancy) -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(who, settings)
     given = {
         (name, each["roleRef"]["name"], subject["name"])
@@ -130,9 +132,10 @@ def test_each_has_rights_where_the_directory_says_and_nowhere_else(who: Roster, 
     assert given == own | editors | owners
 
 
+@FEW
 @given(rosters(), rosters(), st.sampled_from([SETTINGS, LIMITED]))
 def test_whoever_comes_back_finds_all_as_it_was(first: Roster, between: Roster, settings: Tenancy) -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(first, settings)
     populate(memory)
     memory.sync(first, settings)
@@ -156,11 +159,12 @@ def _plain(thing: dict[str, object]) -> object:
     return made
 
 
+@FEW
 @given(rosters(), rosters())
 def test_half_of_a_directory_is_never_believed_to_have_gone(before: Roster, now: Roster) -> None:
     if not before.active:
         return
-    memory = world()
+    memory = Memory()
     memory.sync(before, SETTINGS)
     gone = len(before.active - now.active)
     refused = refusals(now, memory.seen(now, SETTINGS), SETTINGS)
@@ -180,14 +184,14 @@ def test_a_loss_is_seen_from_what_was_remembered_although_no_namespace_is_left()
 
 
 def test_a_directory_of_as_many_others_is_a_loss_of_everybody() -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster("ana bo cleo"), SETTINGS)
     (text,) = refusals(roster("dan eve fay"), memory.seen(roster("dan"), SETTINGS), SETTINGS)
     assert text.startswith("3 of 3 people have gone")
 
 
 def test_another_prefix_would_freeze_everybody_and_is_refused() -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster(), SETTINGS)
     other = SETTINGS.model_copy(update={"people": PeopleAllowance(prefix="u-")})
     (text,) = refusals(roster(), memory.seen(roster(), other), other)
@@ -196,7 +200,7 @@ def test_another_prefix_would_freeze_everybody_and_is_refused() -> None:
 
 @pytest.mark.parametrize(("limit", "refused"), [("1", True), ("2", False), ("33%", True), ("34%", False)])
 def test_the_loss_that_is_refused_is_a_setting(limit: str, refused: bool) -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster("ana bo cleo"), SETTINGS)
     settings = SETTINGS.model_copy(update={"refuse_loss": limit})
     now = roster("ana bo")
@@ -204,7 +208,7 @@ def test_the_loss_that_is_refused_is_a_setting(limit: str, refused: bool) -> Non
 
 
 def test_who_left_keeps_what_runs_and_can_start_nothing() -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster(robotics="ana* bo"), SETTINGS)
     populate(memory)
     made = memory.sync(roster("ana cleo", robotics="ana*"), SETTINGS, "2026-12-01")
@@ -223,7 +227,7 @@ def test_who_left_keeps_what_runs_and_can_start_nothing() -> None:
 
 
 def test_the_day_of_a_freeze_stays_and_rights_go_first() -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster(), SETTINGS)
     made = memory.sync(roster("ana bo"), SETTINGS, "2026-12-01")
     assert [change.key[0] for change in made.changes] == ["RoleBinding", "ResourceQuota", "Namespace"]
@@ -234,7 +238,7 @@ def test_the_day_of_a_freeze_stays_and_rights_go_first() -> None:
 
 
 def test_what_is_stopped_comes_back_with_as_many_replicas() -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster(), LIMITED)
     populate(memory)
     memory.sync(roster("ana bo"), LIMITED)
@@ -246,7 +250,7 @@ def test_what_is_stopped_comes_back_with_as_many_replicas() -> None:
 
 
 def test_a_rename_is_somebody_who_leaves_and_somebody_who_joins() -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster("ana bo cleo"), SETTINGS)
     made = memory.planned(roster("ana bo cleo2"), SETTINGS)
     assert {(story, tenant.name) for story, tenant, _ in made.stories} == {
@@ -256,7 +260,7 @@ def test_a_rename_is_somebody_who_leaves_and_somebody_who_joins() -> None:
 
 
 def test_nobody_inherits_the_namespace_of_a_former_person_of_nearly_the_same_name() -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster("ana.lima bo cleo"), SETTINGS)
     made = memory.sync(roster("ana-lima bo cleo"), SETTINGS)
     (conflict,) = made.conflicts
@@ -265,7 +269,7 @@ def test_nobody_inherits_the_namespace_of_a_former_person_of_nearly_the_same_nam
 
 
 def test_a_namespace_that_is_not_ours_is_left_alone() -> None:
-    memory = world()
+    memory = Memory()
     foreign = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-vision", "labels": {"a": "b"}}}
     memory.put(foreign)
     made = memory.sync(roster(vision="ana"), SETTINGS)
@@ -288,7 +292,7 @@ def test_a_namespace_that_is_not_ours_is_left_alone() -> None:
 def test_drift_of_what_is_ours_is_mended_and_told(
     key: tuple[str, str, str], path: tuple[str, ...], value: object, said: str
 ) -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster(a="ana* bo"), LIMITED)
     right = str(memory.objects)
     there = memory.objects[key]
@@ -301,7 +305,7 @@ def test_drift_of_what_is_ours_is_mended_and_told(
 
 
 def test_a_quantity_in_other_words_is_no_drift() -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster(a="ana"), LIMITED)
     limits = memory.objects["LimitRange", "team-a", "menagerie"]["spec"]["limits"][0]
     limits["default"]["cpu"], limits["max"]["memory"] = "1", "1024Gi"
@@ -309,7 +313,7 @@ def test_a_quantity_in_other_words_is_no_drift() -> None:
 
 
 def test_what_others_added_stays() -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster(a="ana"), LIMITED)
     memory.objects["Namespace", "", "team-a"]["metadata"]["labels"]["cost-centre"] = "7"
     memory.objects["ResourceQuota", "team-a", "menagerie"]["spec"]["hard"]["services"] = "5"
@@ -317,7 +321,7 @@ def test_what_others_added_stays() -> None:
 
 
 def test_a_binding_that_an_owner_made_anew_to_another_role_is_made_right() -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster(a="ana* bo"), SETTINGS)
     key = ("RoleBinding", "team-a", EDITORS)
     memory.objects[key]["roleRef"] = {**memory.objects[key]["roleRef"], "name": "view"}
@@ -328,7 +332,7 @@ def test_a_binding_that_an_owner_made_anew_to_another_role_is_made_right() -> No
 
 
 def test_bindings_of_others_that_still_name_who_left_are_told() -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster(a="ana* bo"), SETTINGS)
     subjects = [{"kind": "User", "name": "cleo"}]
     memory.put({"kind": "RoleBinding", "metadata": {"name": "guests", "namespace": "team-a"}, "subjects": subjects})
@@ -339,7 +343,7 @@ def test_bindings_of_others_that_still_name_who_left_are_told() -> None:
 
 
 def test_who_is_marked_as_left_has_no_rights_in_teams_either() -> None:
-    memory = world()
+    memory = Memory()
     memory.sync(roster(left="bo", a="ana bo*"), SETTINGS)
     assert (memory.subjects("team-a"), memory.subjects("team-a", OWNERS)) == (["ana"], [])
     assert ("Namespace", "", "user-bo") not in memory.objects
@@ -347,7 +351,7 @@ def test_who_is_marked_as_left_has_no_rights_in_teams_either() -> None:
 
 def test_quotas_of_one_team_are_merged_and_the_rest_of_it_replaces() -> None:
     only = Allowance.model_validate({"quota": {"pods": 9}})
-    memory = world()
+    memory = Memory()
     teams = LIMITED.teams.model_copy(update={"only": {"a": only}})
     memory.sync(roster(a="ana", b="bo"), LIMITED.model_copy(update={"teams": teams}))
     hard = {name: memory.objects["ResourceQuota", f"team-{name}", "menagerie"]["spec"]["hard"] for name in "ab"}
