@@ -45,9 +45,10 @@ def login(subject: Subject) -> Iterator[Finding]:
     ldap = _ldap(subject)
     if ldap and ldap.bind_dn and not ldap.password:
         message = "bind_dn has no password; servers let it in as nobody, and show it less"
-        yield Finding((*_LDAP, "bind_dn"), message, "add password: {secret: ldap}")
+        yield Finding((*_LDAP, "bind_dn"), message, "add password: {secret: ldap}", also=((*_LDAP, "password"),))
     if ldap and ldap.password and not ldap.bind_dn:
-        yield Finding((*_LDAP, "password"), "the password is nobody's", "add bind_dn, or remove it")
+        where = (*_LDAP, "password")
+        yield Finding(where, "the password is nobody's", "add bind_dn, or remove it", also=((*_LDAP, "bind_dn"),))
 
 
 def prefixes(subject: Subject) -> Iterator[Finding]:

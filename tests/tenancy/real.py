@@ -16,7 +16,7 @@ from kubernetes import client
 
 from cluster.tenancy import Tenancy
 from tenancy.directory import Roster
-from tenancy.sync.objects import NAME
+from tenancy.sync.objects import NAME, OWNER_ROLE
 from tenancy.sync.run import NOTEBOOK, Applied, Found, Sync
 from tests.control_plane.real_api import TOKEN, RealApi, running, started
 from tests.operations.conftest import outputs
@@ -109,6 +109,7 @@ class Server:
     def clear(self) -> None:
         """No namespaces of ours any more."""
         self.real.call("DELETE", f"/api/v1/namespaces/kube-system/configmaps/{NOTEBOOK}")
+        self.real.call("DELETE", f"{RBAC}/clusterroles/{OWNER_ROLE}")
         names = [
             each["metadata"]["name"]
             for each in self.get("/api/v1/namespaces")["items"]

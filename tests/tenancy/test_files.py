@@ -53,7 +53,7 @@ def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
          "give one of them another name in the directory"),
         ("CFG-015", 4, "people.cleo.state gone isn't one of active, left", "write active"),
         ("CFG-002", 5, "key people.cleo is defined twice (line 4 and line 5)", "remove one; the one on line 4 counts here"),
-        ("TEN-009", 8, "anna of team robotics is nobody in people; did you mean ana or Ana?", "write ana"),
+        ("TEN-009", 8, "anna of team robotics is nobody in people; did you mean Ana?", "write Ana"),
         ("TEN-009", 9, "zed of team robotics is nobody in people", "add zed to people, or remove it here"),
         ("TEN-010", 10, "team +- has neither a letter nor a digit for a namespace", "rename it"),
     ]  # fmt: skip
