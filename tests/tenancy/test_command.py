@@ -53,8 +53,7 @@ def test_a_dry_run_says_all_and_changes_nothing(menagerie: Callable[..., Ran], s
     before = server.versions()
     ran = menagerie("sync", "--dry-run")
     # 4 namespaces, each with quota, limits and editors; owners of the team, and their role once.
-    assert (ran.code, ran.out) == (0, "lab: 18 changes for 3 people, 1 teams; none was made
-")
+    assert (ran.code, ran.out) == (0, "lab: 18 changes for 3 people, 1 teams; none was made\n")
     assert "+ person ana gets the namespace user-ana" in ran.err
     assert "apply RoleBinding team-robotics/menagerie:owners: team robotics joined" in ran.err
     assert server.versions() == before
