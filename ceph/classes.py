@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from ceph.names import FILESYSTEM, NAMESPACE, TEAM_LABEL, team_class, team_pool
+from ceph.names import FILESYSTEM, NAMESPACE, team_class, team_pool
 from cluster.ceph import Ceph
+from cluster.tenancy import TEAM_LABEL
 from control_plane.objects import Object
 
 POLICY = "menagerie-classes-of-teams"

@@ -13,6 +13,7 @@ from cli.output import Steps, console, errors, note, print_json
 from cli.plan import counts, print_plan
 from cluster.provisioning import bmc_secrets
 from cluster.spec import Cluster
+from cluster.tenancy import secret_names as of_directory
 from cluster.vpn import secret_names
 from operations import build
 from operations.build import Built, Selection
@@ -104,18 +105,16 @@ def destroy(cluster: Cluster, *, with_data: bool, yes: bool, as_json: bool) -> N
 
 def secret(cluster: Cluster, name: str) -> None:
     """Take a secret from standard input, unseen at a terminal, and keep it."""
-    of_bmcs = bmc_secrets(cluster.spec.sites)
-    known = (*secret_names(cluster.spec), *of_bmcs)
-    if name not in known:
-        raise UnknownSecretError(cluster.name, name, known)
+    users = dict.fromkeys(secret_names(cluster.spec), "up")
+    users |= dict.fromkeys(bmc_secrets(cluster.spec.sites), "machines")
+    users |= dict.fromkeys(of_directory(cluster.spec.tenancy), "tenancy sync")
+    if name not in users:
+        raise UnknownSecretError(cluster.name, name, tuple(users))
     value = getpass.getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.read().strip("\n")
     if not value:
         raise NotConfirmedError(f"no value for {name}; nothing was touched")
     open_stack(cluster, lambda _: None).set_secret(name, value)
-    errors.print(
-        f"{name} is kept for {cluster.name}, encrypted; `{'machines' if name in of_bmcs else 'up'}` uses it",
-        markup=False,
-    )
+    errors.print(f"{name} is kept for {cluster.name}, encrypted; `{users[name]}` uses it", markup=False)
 
 
 def _introduce(cluster: Cluster) -> None:

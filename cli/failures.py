@@ -54,6 +54,7 @@ from provisioning.trust import TrustError
 from roce.plan import NothingToTest
 from roce.results import OtherPlanError
 from stacks.automation import PassphraseError, StackError, StackLockedError
+from tenancy.directory.model import DirectoryError, NoTenancyError
 from tools.build import BuildError
 from tools.golang import GoMissing
 
@@ -72,6 +73,8 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (NothingToTest, "no-rdma", exits.BAD_INPUT),
     (OtherPlanError, "other-plan", exits.BAD_INPUT),
     (NoRouterError, "no-router", exits.BAD_INPUT),
+    (NoTenancyError, "no-tenancy", exits.BAD_INPUT),
+    (DirectoryError, "directory", exits.FAILED),
     (NoKeyError, "no-key", exits.BAD_INPUT),
     (DisagreementError, "disagreement", exits.BAD_INPUT),
     (CertificateError, "bad-certificate", exits.BAD_INPUT),

@@ -26,6 +26,7 @@ from cli import (
     repair,
     roce,
     status,
+    tenancy,
     topology,
     upgrade,
     validate,
@@ -145,6 +146,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(links.app, name="links")
 app.add_typer(machines.app, name="machines")
 app.add_typer(roce.app, name="roce")
+app.add_typer(tenancy.app, name="tenancy")
 app.add_typer(vpn.app, name="vpn")
 
 

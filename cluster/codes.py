@@ -2,7 +2,7 @@
 
 `reference` is the text of docs/errors.md. Codes are those of the kinds: CFG the file itself, NET
 ranges, FLN flannel, ETC etcd, CLD clouds and pools, INV machines, LNK their links, ARP neighbour tables, ROC RDMA over Ethernet, PRV machines installed from nothing, VER versions, SEC secrets and
-certificates, PUB the public endpoint, RPR repairs of nodes, STO volumes of pods, VPN joined sites, CPH storage of sites (Ceph).
+certificates, PUB the public endpoint, RPR repairs of nodes, STO volumes of pods, TEN people and teams, VPN joined sites, CPH storage of sites (Ceph).
 """
 
 from __future__ import annotations
@@ -189,6 +189,21 @@ MEANING: dict[str, str] = {
     "STO-002": "storage.block_disk isn't a kind of network disk that the cloud has; with --allow-unknown a warning. Or, "
     "only a warning, machines of a pool can't have disks of that kind.",
     "STO-003": "storage asks for volumes where no driver can run: in a lab, or without workers in the region.",
+    "TEN-001": "tenancy.directory names no directory, or two; or the file of its authorities can't be read.",
+    "TEN-002": "The way to the directory isn't encrypted: who can change an answer can make himself a member of any team. "
+    "Or TLS would begin twice, or what must be the URL of a server is none.",
+    "TEN-003": "A password stands where the name of a secret must (it is never repeated), or bind_dn and password don't "
+    "stand together: servers let a name without a password in as nobody.",
+    "TEN-004": "A prefix can't begin a namespace's name, or people's and teams' are the same (only a warning).",
+    "TEN-005": "A search filter, an attribute or a distinguished name isn't one.",
+    "TEN-006": "A quota or limit isn't a quantity of Kubernetes, or has no such resource, or what a container gets is above "
+    "what it may have.",
+    "TEN-007": "tenancy.refuse_loss would believe that nearly all have left at once.",
+    "TEN-008": "pod_security is privileged. Only a warning.",
+    "TEN-009": "A team's member or owner is no person of the file.",
+    "TEN-010": "A person's or team's name makes no name of a namespace, or one that Kubernetes or Menagerie keeps for "
+    "itself, or no name of a user: only letters, digits, '.', '_', '@', '+' and '-' are, a letter or digit first.",
+    "TEN-011": "Two people or teams would have one namespace.",
     "VPN-001": "An edge router is given twice, or under two ASNs, or joins a site without racks, to which no packet would "
     "go. Routers stand in the site that they join, so neither can be named without the other.",
     "VPN-002": "A site is joined by one edge router; its loss cuts every worker of the site off from its control plane.",

@@ -8,7 +8,21 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from cluster import ceph, kernel, links, pools, provisioning, registries, repair, roce, sites, spec, versions, volumes
+from cluster import (
+    ceph,
+    kernel,
+    links,
+    pools,
+    provisioning,
+    registries,
+    repair,
+    roce,
+    sites,
+    spec,
+    tenancy,
+    versions,
+    volumes,
+)
 from cluster.pools import HostsFile
 from cluster.quantities import format_bytes, format_duration_ms
 from cluster.spec import ClusterSpec
@@ -65,7 +79,20 @@ def _describe(name: str, definition: dict[str, Any]) -> None:
     repeat the key, no names that the model refuses."""
     model = next(
         getattr(module, name)
-        for module in (spec, pools, sites, links, kernel, roce, ceph, provisioning, registries, repair, volumes)
+        for module in (
+            spec,
+            pools,
+            sites,
+            links,
+            kernel,
+            roce,
+            ceph,
+            provisioning,
+            registries,
+            repair,
+            tenancy,
+            volumes,
+        )
         if hasattr(module, name)
     )
     about = vars(model).get("__doc__")

@@ -32,6 +32,7 @@ from cluster.quantities import (
 )
 from cluster.repair import Repair
 from cluster.sites import Site
+from cluster.tenancy import Tenancy
 from cluster.volumes import Storage
 
 
@@ -261,6 +262,8 @@ class ClusterSpec(Model):
     """Volumes of pods on workers in the region."""
     repair: Repair = Repair()
     """When nodes are repaired by themselves, and what stops that."""
+    tenancy: Tenancy | None = None
+    """Default: nobody has a namespace but whom operators make one."""
     artefacts: Artefacts = Artefacts()
     """Where hosts download programs and images from. Default: the upstream sites."""
 

@@ -57,6 +57,7 @@ PACKAGES: dict[str, set[str]] = {
     "validation": {"cluster", "policies", "simcloud", "stacks", "tools"},
 }
 PACKAGES["operations"] = set(PACKAGES)
+PACKAGES["tenancy"] = {"cluster", "operations"}
 PACKAGES["cli"] = set(PACKAGES)
 PACKAGES["bench"] = set(PACKAGES) - {"cli"}
 

@@ -65,7 +65,9 @@ install() {
   Its message is above. Check the network and /etc/apt/sources.list*, then run this again."
     unblock_services
     command -v systemctl >/dev/null || return 0
-    units=$(dpkg -L "$@" | sed -nE 's#.*/lib/systemd/system/([^/@]+\.(service|socket|path|timer))$#\1#p')
+    # slapd has no unit: systemd makes one of its script in /etc/init.d.
+    units=$(dpkg -L "$@" | sed -nE -e 's#.*/lib/systemd/system/([^/@]+\.(service|socket|path|timer))$#\1#p' \
+        -e 's#^/etc/init\.d/([^/]+)$#\1.service#p')
     # shellcheck disable=SC2086
     [ -z "$units" ] || systemctl --quiet disable $units 2>/dev/null || true
 }

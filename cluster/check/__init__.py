@@ -34,6 +34,7 @@ from cluster.check import (
     roce,
     scaling,
     storage,
+    tenancy,
     versions,
     vpn,
     vpn_certificates,
@@ -73,6 +74,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     *artefacts.RULES,
     *registries.RULES,
     *repair.RULES,
+    *tenancy.RULES,
     *effect.RULES,
 )
 

@@ -87,6 +87,22 @@ def test_missing_packages_are_named_to_one_who_is_not_root(machine: Machine) -> 
     assert not machine.log.exists()
 
 
+def test_what_is_installed_does_not_start_at_the_next_boot_either(machine: Machine) -> None:
+    machine.made()
+    machine.packages("busybox")
+    machine.program("id", "echo 0")
+    machine.program("apt-get", ":")
+    files = ("/lib/systemd/system/a.service", "/lib/systemd/system/b@.service", "/etc/init.d/slapd", "/etc/init.d/x/y")
+    machine.program("dpkg", f"printf '%s\\n' {' '.join(files)}")
+    machine.program("systemctl", f'echo "$@" >{machine.log}')
+    for name in ("rm", "chmod"):
+        machine.program(name, ":")
+    script = machine.root / "tools" / "setup.sh"
+    script.write_text(script.read_text().replace("/usr/sbin/policy-rc.d", str(machine.log.parent / "policy")))
+    done = machine.run("tools/setup.sh")
+    assert (done.returncode, machine.log.read_text()) == (0, "--quiet disable a.service slapd.service\n"), done.stderr
+
+
 def test_a_machine_without_debian_is_refused(machine: Machine) -> None:
     done = machine.run("tools/setup.sh")
     assert done.returncode == 1

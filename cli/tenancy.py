@@ -1,0 +1,163 @@
+"""`tenancy sync` and `tenancy show`: what they take, and their rounds. What they print is in `cli.tenancy_view`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from cli.options import ClusterArg, JsonOpt, examples
+from cli.output import errors, note
+from cli.specs import ROOT, checked
+
+if TYPE_CHECKING:
+    from cli.tenancy_view import View
+    from cluster.spec import Cluster
+    from cluster.tenancy import Tenancy
+    from operations.access import Access
+    from tenancy.directory import Directory
+    from tenancy.sync.run import Applied, Found, Sync
+
+app = typer.Typer(
+    help="People and teams: a namespace for each, in step with a directory. docs/teams.md explains it.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.command(
+    epilog=examples(
+        ("tenancy sync jaguar --dry-run", "who comes, who goes, every change and why"),
+        ("tenancy sync jaguar", "make the changes; asks"),
+        ("tenancy sync jaguar --accept-loss", "a site was closed: they have left"),
+        ("tenancy sync jaguar --watch 60 --yes", "as a service"),
+    )
+)
+def sync(
+    cluster: ClusterArg,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look, say what would change, change nothing.")] = False,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss", help="Believe the directory although tenancy.refuse_loss or more of it has gone."
+        ),
+    ] = False,
+    watch: Annotated[
+        int | None, typer.Option("--watch", metavar="SECONDS", min=1, help="Again and again, with so long between.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask; for scripts, and needed with --watch. --json does not ask.")
+    ] = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Keep namespaces, rights and quotas in step with the directory of the spec.
+
+    Each person and each team has a namespace. Who has left is frozen: no rights,
+    no new pods, nothing deleted; who returns finds everything as it was. What
+    others added to namespaces stays. A directory that does not answer, holds
+    nobody or has lost much at once is not believed, and nothing is changed.
+    Safe to interrupt: run it again. A second run changes nothing.
+    Exit 1 when it was refused, or a namespace could not be kept in step.
+    """
+    if watch and not (yes or as_json or dry_run):
+        raise typer.BadParameter("--watch asks nobody: add --yes")
+    if watch and accept_loss:
+        raise typer.BadParameter("--accept-loss is for one run: without --watch")
+    work = _Work(checked(cluster), cluster, dry_run=dry_run, yes=yes or as_json, as_json=as_json)
+    if watch:
+        work.watch(watch)
+    raise typer.Exit(work.round(accept_loss=accept_loss))
+
+
+@app.command(
+    epilog=examples(
+        ("tenancy show jaguar", "whose namespaces there are"), ("tenancy show jaguar --json", "for a program")
+    )
+)
+def show(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
+    """List people's and teams' namespaces: who is in them, which are frozen and since when. Changes nothing."""
+    from cli import tenancy_view
+
+    work = _Work(checked(cluster), cluster, dry_run=True, yes=True, as_json=as_json)
+    tenancy_view.listed(work.cluster, work.directory.name, work.sync.look(accept_loss=True), as_json=as_json)
+
+
+class _Work:
+    """One cluster's directory, as often as it is asked for."""
+
+    def __init__(self, cluster: Cluster, given: str, *, dry_run: bool, yes: bool, as_json: bool) -> None:
+        from operations import stack
+        from tenancy.directory.choose import directory_of
+        from tenancy.sync.run import Sync
+
+        self.cluster = cluster
+        self._dry_run, self._yes, self._as_json = dry_run, yes, as_json
+        self._access: Access = stack.access_to(cluster)
+        settings = _settings(cluster)
+        self.directory: Directory = directory_of(settings, _folder(given), self._secret)
+        self.sync: Sync = Sync(self._access, self.directory, settings)
+
+    def round(self, *, accept_loss: bool = False) -> int:
+        """Look, and change what may be changed; an exit code."""
+        from cli import tenancy_view
+        from tenancy.sync.run import Applied
+
+        view = tenancy_view.View(self.cluster, self.directory.name, quiet=self._as_json)
+        found = self.sync.look(accept_loss=accept_loss)
+        view.show(found, accept_loss=accept_loss)
+        applied = Applied()
+        if not found.refused and not self._dry_run:
+            if found.plan.changes and not self._yes:
+                view.confirm(found)
+            applied = self._apply(found, view, accept_loss=accept_loss)
+        return view.conclude(found, applied, dry_run=self._dry_run)
+
+    def watch(self, every_s: int) -> None:
+        """Rounds without end. A directory, an API or another run that stands in the way is told, and tried again."""
+        from cli.repair_view import told_and_passed_over
+        from cluster.load import SpecError
+
+        while True:
+            with told_and_passed_over():
+                try:
+                    self.round()
+                except SpecError as error:  # of the people's file: somebody is editing it
+                    errors.print(Text(str(error), style="red"))
+            time.sleep(every_s)
+
+    def _apply(self, found: Found, view: View, *, accept_loss: bool) -> Applied:
+        from operations.record import one_operation
+
+        about = "--accept-loss" if accept_loss else ""
+        if not found.plan.changes:
+            return self.sync.apply(found)  # at most the sizes are written down
+        with one_operation(self.cluster, self._access, "tenancy sync", about, repeatable=True, report=note):
+            return self.sync.apply(found, view.tell)
+
+    def _secret(self, name: str) -> str:
+        from operations.gateways import NoKeyError
+        from operations.stack import open_stack
+
+        value = open_stack(self.cluster, lambda _: None).secret(name)
+        if value is None:
+            command = f"./menagerie secret {self.cluster.name} {name}"
+            raise NoKeyError(f"{self.cluster.name} keeps no secret {name}; give it with: {command}")
+        return value
+
+
+def _settings(cluster: Cluster) -> Tenancy:
+    from tenancy.directory.model import NoTenancyError
+
+    if cluster.spec.tenancy is None:
+        raise NoTenancyError(f"the spec of {cluster.name} has no tenancy; docs/teams.md says how to begin")
+    return cluster.spec.tenancy
+
+
+def _folder(name: str) -> Path:
+    from cluster.load import find_cluster
+
+    return find_cluster(name, ROOT).parent

@@ -1,0 +1,124 @@
+"""TEN-001 to TEN-008: directories that can't be read safely, and allowances that contradict themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cluster.check.finding import Finding, Rule, Subject
+from cluster.document import Where, show
+from cluster.tenancy import Allowance, ContainerLimits, Ldap, PodSecurity, Tenancy, amount
+
+_PLACE: Where = ("tenancy",)
+_LDAP: Where = (*_PLACE, "directory", "ldap")
+
+
+def source(subject: Subject) -> Iterator[Finding]:
+    """One directory: of two, which is right?"""
+    if tenancy := subject.spec.tenancy:
+        where = (*_PLACE, "directory")
+        if tenancy.directory.file is None and tenancy.directory.ldap is None:
+            yield Finding(where, f"{show(where)} names neither a file nor ldap", "write file: people.yaml, or ldap")
+        if tenancy.directory.file is not None and tenancy.directory.ldap is not None:
+            yield Finding(where, f"{show(where)} names a file and ldap; people would come and go", "remove one of them")
+
+
+def encryption(subject: Subject) -> Iterator[Finding]:
+    """Who can change an answer on its way can make himself a member of any team."""
+    ldap = _ldap(subject)
+    if ldap is None:
+        return
+    for index, url in enumerate(ldap.urls):
+        where = (*_LDAP, "urls", index)
+        if url.startswith("ldaps:") and ldap.start_tls:
+            yield Finding(where, f"{url} begins with TLS, and start_tls would begin it again", "remove start_tls")
+        if url.startswith("ldap:") and not ldap.start_tls and not ldap.allow_plaintext:
+            message = f"{url} isn't encrypted: the password could be read and memberships be changed on the way"
+            hint = f"write {url.replace('ldap:', 'ldaps:')}, or add start_tls: true; allow_plaintext: true accepts it"
+            yield Finding(where, message, hint)
+    if ldap.allow_plaintext and (ldap.start_tls or all(url.startswith("ldaps:") for url in ldap.urls)):
+        where = (*_LDAP, "allow_plaintext")
+        yield Finding(where, f"{show(where)} is true, and all is encrypted", "remove it")
+
+
+def login(subject: Subject) -> Iterator[Finding]:
+    """A name without a password is let in as nobody (RFC 4513, 5.1.2), and sees what nobody may see."""
+    ldap = _ldap(subject)
+    if ldap and ldap.bind_dn and not ldap.password:
+        message = "bind_dn has no password; servers let it in as nobody, and show it less"
+        yield Finding((*_LDAP, "bind_dn"), message, "add password: {secret: ldap}", also=((*_LDAP, "password"),))
+    if ldap and ldap.password and not ldap.bind_dn:
+        where = (*_LDAP, "password")
+        yield Finding(where, "the password is nobody's", "add bind_dn, or remove it", also=((*_LDAP, "bind_dn"),))
+
+
+def prefixes(subject: Subject) -> Iterator[Finding]:
+    """With one beginning for both, a person and a team of one name clash."""
+    tenancy = subject.spec.tenancy
+    if tenancy and tenancy.people.prefix == tenancy.teams.prefix:
+        where = (*_PLACE, "people", "prefix")
+        message = f'namespaces of people and of teams both begin with "{tenancy.people.prefix}", and may have one name'
+        yield Finding(where, message, "write another", severity="warning", also=((*_PLACE, "teams", "prefix"),))
+
+
+def limits(subject: Subject) -> Iterator[Finding]:
+    """The API server refuses a LimitRange whose request is above its limit, or that above the most."""
+    for where, allowance in _allowances(subject.spec.tenancy):
+        for lower, upper in (("default", "max"), ("default_request", "default"), ("default_request", "max")):
+            yield from _above((*where, "limits"), allowance.limits, lower, upper)
+
+
+def believed(subject: Subject) -> Iterator[Finding]:
+    """A directory that lost all is not believed anyway."""
+    tenancy = subject.spec.tenancy
+    if tenancy and tenancy.refuse_loss == "100%":
+        where = (*_PLACE, "refuse_loss")
+        yield Finding(where, f"{show(where)} 100% believes any loss but that of all", "write less: 50%")
+
+
+def privileged(subject: Subject) -> Iterator[Finding]:
+    """Whose pods are privileged has the host, and with it every other pod there."""
+    tenancy = subject.spec.tenancy
+    places = [(where, each.pod_security) for where, each in _allowances(tenancy)]
+    places += [(_PLACE, tenancy.pod_security)] if tenancy else []
+    for place, level in places:
+        if level is PodSecurity.PRIVILEGED:
+            where = (*place, "pod_security")
+            message = f"{show(where)} privileged gives whoever may make a pod there its host and all that runs on it"
+            yield Finding(
+                where, message, "write baseline, and give the one team that needs it more", severity="warning"
+            )
+
+
+def _ldap(subject: Subject) -> Ldap | None:
+    return subject.spec.tenancy.directory.ldap if subject.spec.tenancy else None
+
+
+def _allowances(tenancy: Tenancy | None) -> Iterator[tuple[Where, Allowance]]:
+    if tenancy:
+        yield (*_PLACE, "people"), tenancy.people
+        yield (*_PLACE, "teams"), tenancy.teams
+        yield from (((*_PLACE, "teams", "only", name), only) for name, only in tenancy.teams.only.items())
+
+
+def _above(where: Where, own: ContainerLimits, lower: str, upper: str) -> Iterator[Finding]:
+    most: dict[str, str] = getattr(own, upper)
+    for name, quantity in getattr(own, lower).items():
+        if name in most and amount(quantity) > amount(most[name]):
+            at = (*where, lower, name)
+            yield Finding(
+                at,
+                f"{show(at)} {quantity} is above {upper}, {most[name]}; the API server would refuse it",
+                f"write {most[name]} or less",
+                also=((*where, upper, name),),
+            )
+
+
+RULES: tuple[tuple[str, Rule], ...] = (
+    ("TEN-001", source),
+    ("TEN-002", encryption),
+    ("TEN-003", login),
+    ("TEN-004", prefixes),
+    ("TEN-006", limits),
+    ("TEN-007", believed),
+    ("TEN-008", privileged),
+)

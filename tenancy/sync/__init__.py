@@ -1,0 +1,1 @@
+"""Namespaces kept in step with a directory: look, plan, refuse or apply."""

@@ -1,0 +1,114 @@
+"""What an API server makes of our changes, as far as a plan can see it: for properties over many rosters.
+
+Server-side apply is done as documented for one manager beside others: fields of the last apply that the new one lacks go,
+others' stay. tests/tenancy/test_real_api.py holds it to a real API server.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from cluster.tenancy import Tenancy
+from tenancy.directory import Roster
+from tenancy.sync.guard import sizes
+from tenancy.sync.objects import ALLOWANCE, EDITORS, MANAGER, OWNER_ROLE, OWNERS
+from tenancy.sync.plan import Change, Plan, Verb, looked_into, plan
+from tenancy.sync.seen import Key, Seen, key_of, space_of
+from tenancy.sync.workloads import SCALED, SUSPENDED
+
+OURS = {EDITORS, OWNERS, ALLOWANCE, OWNER_ROLE}
+
+
+class Memory:
+    """Objects by key. `deleted`: what was ever deleted."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Key, dict[str, Any]] = {}
+        self.deleted: list[Key] = []
+        self.last = None
+
+    def put(self, thing: Mapping[str, Any]) -> None:
+        """What somebody else makes."""
+        self.objects[key_of(thing)] = copy.deepcopy(dict(thing))
+
+    def make(self, changes: Iterable[Change]) -> None:
+        for change in changes:
+            if change.verb is Verb.PATCH:
+                _merge(self.objects[change.key], change.body)
+                continue
+            if change.verb is Verb.REBIND:
+                self.deleted.append(change.key)
+                del self.objects[change.key]
+            _, inside, _ = change.key
+            assert not inside or ("Namespace", "", inside) in self.objects, f"{change.what} before its namespace"
+            self._apply(change.body)
+
+    def _apply(self, body: Mapping[str, Any]) -> None:
+        there = self.objects.setdefault(key_of(body), {"metadata": {}})
+        if there.get("roleRef") and there["roleRef"] != body["roleRef"]:
+            raise AssertionError("a binding's role can't be changed")
+        entries = there["metadata"].get("managedFields", ())
+        before = next((each["fieldsV1"] for each in entries if each["manager"] == MANAGER), {})
+        now = _fields(body)
+        _drop(there, before, now)
+        _merge(there, copy.deepcopy(dict(body)))
+        own = {"manager": MANAGER, "operation": "Apply", "fieldsV1": now}
+        there["metadata"]["managedFields"] = [own]
+
+    def seen(self, roster: Roster, settings: Tenancy) -> Seen:
+        things = self.objects.values()
+        spaces = {each["metadata"]["name"]: space_of(each, settings) for each in things if each["kind"] == "Namespace"}
+        inside = {
+            name: tuple(
+                each
+                for each in things
+                if each["metadata"].get("namespace") == name and each["kind"] in (*SCALED, *SUSPENDED)
+            )
+            for name in looked_into(roster, spaces, settings)
+        }
+        ours = {key: each for key, each in self.objects.items() if key[0] == "Namespace" or key[2] in OURS}
+        others = tuple(each for key, each in self.objects.items() if key[0] == "RoleBinding" and key[2] not in OURS)
+        return Seen(copy.deepcopy(spaces), copy.deepcopy(ours), others, copy.deepcopy(inside), self.last)
+
+    def planned(self, roster: Roster, settings: Tenancy, today: str = "2026-11-22") -> Plan:
+        return plan(roster, self.seen(roster, settings), settings, today)
+
+    def sync(self, roster: Roster, settings: Tenancy, today: str = "2026-11-22") -> Plan:
+        made = self.planned(roster, settings, today)
+        self.make(made.changes)
+        self.last = sizes(roster)
+        return made
+
+    def subjects(self, namespace: str, name: str = EDITORS) -> list[str]:
+        binding = self.objects["RoleBinding", namespace, name]
+        return [each["name"] for each in binding["subjects"]]
+
+
+def _fields(value: Mapping[str, Any]) -> dict[str, Any]:
+    skipped = ("apiVersion", "kind", "name", "namespace")
+    return {
+        f"f:{key}": _fields(inner) if isinstance(inner, Mapping) and key != "roleRef" else {}
+        for key, inner in value.items()
+        if not (key in skipped and not isinstance(inner, Mapping))
+    }
+
+
+def _drop(there: dict[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    for key, inner in before.items():
+        name = key[2:]
+        if key not in now:
+            there.pop(name, None)
+        elif inner and isinstance(there.get(name), dict):
+            _drop(there[name], inner, now[key])
+
+
+def _merge(there: dict[str, Any], patch: Mapping[str, Any]) -> None:
+    for key, value in patch.items():
+        if value is None:
+            there.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(there.get(key), dict) and key != "roleRef":
+            _merge(there[key], value)
+        else:
+            there[key] = copy.deepcopy(value)

@@ -1,0 +1,168 @@
+"""A real API server with the controllers that tenancy needs beside it, and people who come with tokens of their own."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client
+
+from cluster.tenancy import Tenancy
+from tenancy.directory import Roster
+from tenancy.sync.objects import NAME, OWNER_ROLE
+from tenancy.sync.run import NOTEBOOK, Applied, Found, Sync
+from tests.control_plane.real_api import TOKEN, RealApi, running, started
+from tests.operations.conftest import outputs
+from tests.operations.real_cluster import program
+
+PEOPLE = ("ana", "bo", "cleo")
+_CONTROLLERS = (
+    "clusterrole-aggregation-controller,resourcequota-controller,namespace-controller,"
+    "deployment-controller,replicaset-controller,cronjob-controller"
+)
+"""What fills `edit`, counts quotas, ends namespaces and makes pods."""
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+
+
+@dataclass
+class Given:
+    """A directory that says what a test gives it, or raises it."""
+
+    says: Roster | Exception
+    name: str = "a directory of this test"
+
+    def read(self) -> Roster:
+        if isinstance(self.says, Exception):
+            raise self.says
+        return self.says
+
+
+@dataclass
+class Server:
+    """The API, as an operator's access to it."""
+
+    real: RealApi
+    folder: Path
+
+    def __post_init__(self) -> None:
+        self.outputs = outputs()
+
+    @property
+    def server(self) -> str:
+        return f"https://127.0.0.1:{self.real.port}"
+
+    def api(self, *, once: bool = False, connections: int | None = None) -> client.ApiClient:
+        configuration = client.Configuration(host=self.server)
+        configuration.ssl_ca_cert = str(self.folder / "certificates" / "apiserver.crt")
+        configuration.assert_hostname = False
+        configuration.api_key = {"authorization": f"Bearer {TOKEN}"}
+        return client.ApiClient(configuration)
+
+    def as_(self, person: str, method: str, path: str, body: Any = None, **headers: str) -> int:
+        """HTTP status of what somebody tries, and what the API says to it in `said`."""
+        tls = ssl.create_default_context()
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        connection = http.client.HTTPSConnection("127.0.0.1", self.real.port, timeout=30, context=tls)
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        sent = {"Authorization": f"Bearer token-of-{person}", "Content-Type": kind}
+        sent |= {key.replace("_", "-"): value for key, value in headers.items()}
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body), sent)
+            answer = connection.getresponse()
+            self.said = answer.read().decode()
+            return answer.status
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Any:
+        return self.real.call("GET", path)[1]
+
+    def sync(self, roster: Roster, settings: Tenancy, *, accept_loss: bool = True) -> tuple[Found, Applied]:
+        one = Sync(self, Given(roster), settings)
+        found = one.look(accept_loss=accept_loss)
+        return found, one.apply(found)
+
+    def versions(self) -> Mapping[str, str]:
+        """Path -> resource version of everything that a sync may write."""
+        paths = ["/api/v1/namespaces", "/api/v1/resourcequotas", "/api/v1/limitranges", f"{RBAC}/rolebindings"]
+        paths += [f"{RBAC}/clusterroles", "/apis/apps/v1/deployments", "/apis/batch/v1/cronjobs"]
+        found = {}
+        for path in paths:
+            for each in self.get(path)["items"]:
+                # Controllers write what they count into the status; the generation is of what was asked for.
+                version = json.dumps(
+                    {key: value for key, value in each.items() if key not in ("status", "metadata")}
+                    | {key: each["metadata"].get(key) for key in ("labels", "annotations", "uid", "generation")}
+                )
+                found[f"{path}/{each['metadata'].get('namespace', '')}/{each['metadata']['name']}"] = version
+        book = self.real.call("GET", f"/api/v1/namespaces/kube-system/configmaps/{NOTEBOOK}")[1]
+        found[NOTEBOOK] = book["metadata"].get("resourceVersion", "")
+        return found
+
+    def clear(self) -> None:
+        """No namespaces of ours any more."""
+        self.real.call("DELETE", f"/api/v1/namespaces/kube-system/configmaps/{NOTEBOOK}")
+        self.real.call("DELETE", f"{RBAC}/clusterroles/{OWNER_ROLE}")
+        names = [
+            each["metadata"]["name"]
+            for each in self.get("/api/v1/namespaces")["items"]
+            if NAME in (each["metadata"].get("annotations") or {}) or each["metadata"]["name"].startswith("team-")
+        ]
+        for name in names:
+            self.real.call("DELETE", f"/api/v1/namespaces/{name}")
+            self.real.call("DELETE", f"/api/v1/namespaces/{name}/pods", {"gracePeriodSeconds": 0})
+        until(lambda: not [name for name in names if self.real.call("GET", f"/api/v1/namespaces/{name}")[0] != 404])
+
+
+def until(what: Callable[[], bool], patience_s: float = 60) -> None:
+    deadline = time.monotonic() + patience_s
+    while not what():
+        assert time.monotonic() < deadline, "never came"
+        time.sleep(0.1)
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Server]:
+    tokens = folder / "people.csv"
+    lines = [f"{TOKEN},tester,1,system:masters", *(f"token-of-{id},{id},{id}" for id in (*PEOPLE, "dan"))]
+    tokens.write_text("".join(f"{line}\n" for line in lines))
+    with running(program, folder, "--token-auth-file", str(tokens)) as real:
+        kubeconfig = folder / "kubeconfig"
+        cluster = {"server": f"https://127.0.0.1:{real.port}", "insecure-skip-tls-verify": True}
+        kubeconfig.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "x",
+            "clusters": [{"name": "c", "cluster": cluster}], "users": [{"name": "u", "user": {"token": TOKEN}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        }))  # fmt: skip
+        command = [program("kube-controller-manager"), "--kubeconfig", kubeconfig, "--leader-elect=false"]
+        command += ["--secure-port=0", f"--controllers={_CONTROLLERS}", "--concurrent-deployment-syncs=1"]
+        with started("kube-controller-manager", command, folder):
+            server = Server(real, folder)
+            until(lambda: bool(server.get(f"{RBAC}/clusterroles/edit").get("rules")))
+            yield server
+
+
+class Cut(BaseException):
+    """As if the process had been killed."""
+
+
+def cut_after(number: int, sync: Sync) -> bool:
+    """Run a sync that dies after so many changes; whether it lived to its end."""
+    left = [number]
+
+    def tell(_: object) -> None:
+        if not left[0]:
+            raise Cut
+        left[0] -= 1
+
+    with suppress(Cut):
+        sync.apply(sync.look(accept_loss=True), tell)
+        return True
+    return False

@@ -1,0 +1,193 @@
+"""A real slapd (Debian's package) as an ordinary process on loopback, with a configuration and data of its own in a folder.
+
+A copy of the program: where AppArmor is on, Debian's profile keeps the one in /usr/sbin away from any folder but its own.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.control_plane.real_api import free_ports, started
+
+PROGRAM = Path("/usr/sbin/slapd")
+BASE = "dc=example,dc=org"
+READER, PASSWORD = f"cn=menagerie,{BASE}", "a-password-of-this-test"
+_PATIENCE_S = 30
+_CONFIGURATION = """
+include /etc/ldap/schema/core.schema
+include /etc/ldap/schema/cosine.schema
+include /etc/ldap/schema/nis.schema
+include /etc/ldap/schema/inetorgperson.schema
+modulepath /usr/lib/ldap
+moduleload back_mdb
+pidfile {folder}/slapd.pid
+argsfile {folder}/slapd.args
+TLSCACertificateFile {folder}/ca.crt
+TLSCertificateFile {folder}/server.crt
+TLSCertificateKeyFile {folder}/server.key
+{more}
+database mdb
+suffix {base}
+rootdn cn=admin,{base}
+directory {folder}/data
+maxsize 104857600
+dbnosync
+access to attrs=userPassword by anonymous auth by * none
+access to * by dn.exact="{reader}" read by * none
+"""
+_ROOT = f"""
+dn: {BASE}
+objectClass: dcObject
+objectClass: organization
+o: Example
+dc: example
+
+dn: ou=people,{BASE}
+objectClass: organizationalUnit
+ou: people
+
+dn: ou=teams,{BASE}
+objectClass: organizationalUnit
+ou: teams
+
+dn: {READER}
+objectClass: organizationalRole
+objectClass: simpleSecurityObject
+cn: menagerie
+userPassword: {PASSWORD}
+"""
+
+
+@dataclass(frozen=True)
+class Slapd:
+    """url: with TLS. plain: without. ca: the file of its authority."""
+
+    url: str
+    plain: str
+    ca: Path
+    port: int
+    plain_port: int
+
+
+def person(uid: str, **more: str) -> str:
+    extra = "".join(f"{key}: {value}\n" for key, value in more.items())
+    return (
+        f"\ndn: uid={uid},ou=people,{BASE}\nobjectClass: inetOrgPerson\nuid: {uid}\ncn: {uid.title()}\nsn: x\n{extra}"
+    )
+
+
+def group(cn: str, members: list[str], owners: list[str] = [], where: str = f"ou=people,{BASE}") -> str:  # noqa: B006
+    lines = [f"member: uid={uid},{where}" for uid in members] + [f"owner: uid={uid},{where}" for uid in owners]
+    return f"\ndn: cn={cn},ou=teams,{BASE}\nobjectClass: groupOfNames\ncn: {cn}\n" + "".join(
+        f"{one}\n" for one in lines
+    )
+
+
+def posix(cn: str, members: list[str]) -> str:
+    lines = "".join(f"memberUid: {uid}\n" for uid in members)
+    return f"\ndn: cn={cn},ou=teams,{BASE}\nobjectClass: posixGroup\ncn: {cn}\ngidNumber: 7\n{lines}"
+
+
+@contextmanager
+def running(folder: Path, entries: str, more: str = "sizelimit unlimited") -> Iterator[Slapd]:
+    """more: lines for the configuration before its database. OpenLDAP's own limit is 500 entries, of all pages together."""
+    if not PROGRAM.is_file():
+        pytest.skip("no slapd on this machine: tools/setup.sh")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "data").mkdir()
+    program = folder / "slapd"
+    shutil.copy(PROGRAM, program)
+    _certificates(folder)
+    configuration = folder / "slapd.conf"
+    configuration.write_text(_CONFIGURATION.format(folder=folder, base=BASE, reader=READER, more=more))
+    ldif = folder / "entries.ldif"
+    ldif.write_text(f"{_ROOT}{entries}")
+    subprocess.run([program, "-T", "add", "-q", "-f", configuration, "-l", ldif], check=True, capture_output=True)
+    port, plain = free_ports(2)
+    urls = f"ldaps://127.0.0.1:{port}/ ldap://127.0.0.1:{plain}/"
+    with started("slapd", [program, "-f", configuration, "-h", urls, "-d", "0"], folder):
+        _wait(port, folder / "slapd.log")
+        yield Slapd(f"ldaps://127.0.0.1:{port}", f"ldap://127.0.0.1:{plain}", folder / "ca.crt", port, plain)
+
+
+def _wait(port: int, log: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        if time.monotonic() > deadline:
+            raise TimeoutError(log.read_text()[-2000:])
+        time.sleep(0.1)
+
+
+def _certificates(folder: Path) -> None:
+    """An authority, and a server's certificate for 127.0.0.1 and for no name."""
+    keys = {name: ec.generate_private_key(ec.SECP256R1()) for name in ("ca", "server")}
+    names = {name: x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]) for name in keys}
+    now = datetime.datetime.now(datetime.UTC)
+    for name, key in keys.items():
+        made = (
+            x509.CertificateBuilder()
+            .subject_name(names[name])
+            .issuer_name(names["ca"])
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + datetime.timedelta(hours=1))
+            .add_extension(x509.BasicConstraints(ca=name == "ca", path_length=None), critical=True)
+        )
+        if name == "server":
+            address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+            made = made.add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        pem = made.sign(keys["ca"], hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+        (folder / f"{name}.crt").write_bytes(pem)
+        kind = serialization.PrivateFormat.PKCS8
+        text = key.private_bytes(serialization.Encoding.PEM, kind, serialization.NoEncryption())
+        (folder / f"{name}.key").write_bytes(text)
+
+
+@contextmanager
+def between(port: int, *, cut_after: int = 0, drip_s: float = 0.0) -> Iterator[int]:
+    """A port that leads to another. cut_after: bytes of answers until the line is cut; drip_s: pause before each byte of them."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    client, _ = listener.accept()
+                    server = socket.create_connection(("127.0.0.1", port))
+                    threading.Thread(target=_copy, args=(client, server, 0, 0.0), daemon=True).start()
+                    threading.Thread(target=_copy, args=(server, client, cut_after, drip_s), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield listener.getsockname()[1]
+
+
+def _copy(source: socket.socket, to: socket.socket, cut_after: int, drip_s: float) -> None:
+    passed = 0
+    with suppress(OSError):
+        while data := source.recv(1 if drip_s else 4096):
+            time.sleep(drip_s)
+            if cut_after and passed + len(data) > cut_after:
+                break
+            to.sendall(data)
+            passed += len(data)
+    for end in (source, to):
+        with suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)

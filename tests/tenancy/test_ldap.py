@@ -1,0 +1,179 @@
+"""LDAP against a real slapd: who is read, and every way in which not all of them are."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.tenancy import Tenancy
+from tenancy.directory import DirectoryError, State
+from tenancy.directory.ldap import LdapDirectory
+from tests.tenancy.slapd import BASE, PASSWORD, READER, Slapd, between, group, person, posix, running
+
+MANY = 1234
+ENTRIES = (
+    person("ana", employeeType="staff")
+    + person("bo", employeeType="left")
+    + person("J.Doe")
+    + "".join(person(f"p{n}") for n in range(MANY - 3))
+    + group("robotics", ["ana", "bo", "J.Doe"], ["ana"])
+    # As people write them by hand: other case, other spaces.
+    + group("vision", ["ANA"], where="OU=People, DC=example,  dc=org")
+    + posix("ops", ["ana", "p1", "nobody"])
+    + group("everybody", [f"p{n}" for n in range(MANY - 3)])
+)
+
+
+@pytest.fixture(scope="module")
+def slapd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slapd]:
+    with running(tmp_path_factory.mktemp("slapd"), ENTRIES) as server:
+        yield server
+
+
+def directory(url: str, ca: Path | None, password: Callable[[str], str] | None = None, **changes: Any) -> LdapDirectory:
+    """As a spec would have it, and with some of its keys changed."""
+    ldap = {
+        "urls": [url],
+        "ca": str(ca) if ca else None,
+        "bind_dn": READER,
+        "password": {"secret": "ldap"},
+        "timeout": "5s",
+        "people": {"base": f"ou=people,{BASE}"},
+        "teams": {"base": f"ou=teams,{BASE}"},
+        **changes,
+    }
+    settings = Tenancy.model_validate({"directory": {"ldap": ldap}})
+    return LdapDirectory(settings, Path("/"), password or (lambda name: {"ldap": PASSWORD}[name]))
+
+
+def refused(one: LdapDirectory) -> str:
+    with pytest.raises(DirectoryError) as error:
+        one.read()
+    return str(error.value)
+
+
+def test_everybody_of_more_than_a_thousand_is_read_page_by_page(slapd: Slapd) -> None:
+    roster = directory(slapd.url, slapd.ca, page_size=100).read()
+    assert len(roster.people) == MANY
+    assert roster.people["J.Doe"].full_name == "J.Doe"
+    assert roster.teams["robotics"].members == ("J.Doe", "ana", "bo")
+    assert (roster.teams["robotics"].owners, roster.teams["vision"].members) == (("ana",), ("ana",))
+    assert roster.teams["ops"].members == ("ana", "p1")
+    assert len(roster.teams["everybody"].members) == MANY - 3
+    assert roster.notices == ("team ops: not among people: nobody",)
+    assert roster == directory(slapd.url, slapd.ca, page_size=1000).read()
+
+
+def test_whoever_matches_the_filter_of_leavers_has_left(slapd: Slapd) -> None:
+    people = {"base": f"ou=people,{BASE}", "left": "(employeeType=left)"}
+    roster = directory(slapd.url, slapd.ca, people=people).read()
+    assert [id for id, each in roster.people.items() if each.state is State.LEFT] == ["bo"]
+    assert roster.active == roster.people.keys() - {"bo"}
+
+
+def test_other_attributes_and_filters_are_settings(slapd: Slapd) -> None:
+    people = {"base": f"ou=people,{BASE}", "filter": "(uid=ana)", "id": "cn", "full_name": "uid"}
+    teams = {"base": f"ou=teams,{BASE}", "filter": "(objectClass=posixGroup)", "members": ["memberUid"]}
+    roster = directory(slapd.url, slapd.ca, people=people, teams=teams).read()
+    assert (list(roster.people), roster.people["Ana"].full_name, list(roster.teams)) == (["Ana"], "ana", ["ops"])
+
+
+def test_tls_begins_on_the_plain_port_too(slapd: Slapd) -> None:
+    assert len(directory(slapd.plain, slapd.ca, start_tls=True).read().people) == MANY
+
+
+def test_the_plain_port_is_read_where_it_was_accepted(slapd: Slapd) -> None:
+    assert len(directory(slapd.plain, None, allow_plaintext=True).read().people) == MANY
+
+
+def test_a_server_of_another_authority_is_not_believed(slapd: Slapd) -> None:
+    for url, more in ((slapd.url, {}), (slapd.plain, {"start_tls": True})):
+        assert "certificate verify failed" in refused(directory(url, None, **more))
+
+
+def test_a_certificate_of_another_name_is_not_believed(slapd: Slapd) -> None:
+    for url, more in ((slapd.url, {}), (slapd.plain, {"start_tls": True})):
+        said = refused(directory(url.replace("127.0.0.1", "localhost"), slapd.ca, **more))
+        assert "Hostname mismatch, certificate is not valid for 'localhost'" in said
+
+
+def test_an_authority_that_cannot_be_read_is_named(slapd: Slapd, tmp_path: Path) -> None:
+    (tmp_path / "empty.pem").write_text("")
+    for name in ("none.pem", "empty.pem"):
+        assert f"TEN-001: {tmp_path / name} can't be read as certificates" in refused(
+            directory(slapd.url, tmp_path / name)
+        )
+
+
+def test_a_wrong_password_is_told_with_the_way_out_and_without_itself(slapd: Slapd) -> None:
+    said = refused(directory(slapd.url, slapd.ca, lambda _: "guessed"))
+    assert f"it does not let {READER} in: invalidCredentials; store the right password with" in said
+    assert "./menagerie secret CLUSTER ldap" in said
+    assert "guessed" not in said
+
+
+def test_who_may_see_nothing_is_no_empty_directory(slapd: Slapd) -> None:
+    said = refused(directory(slapd.url, slapd.ca, bind_dn=None, password=None))
+    assert f"ou=people,{BASE} is not there, or not to be seen by bind_dn" in said
+
+
+def test_a_wrong_base_is_named(slapd: Slapd) -> None:
+    said = refused(directory(slapd.url, slapd.ca, teams={"base": f"ou=groups,{BASE}"}))
+    assert f"ou=groups,{BASE} is not there" in said
+
+
+def test_a_size_limit_of_the_server_is_a_truncated_answer(tmp_path: Path) -> None:
+    with running(tmp_path, ENTRIES, "sizelimit 500") as small:
+        said = refused(directory(small.url, small.ca, page_size=100))
+    assert f"ou=people,{BASE} is truncated: it gives no more entries than its size limit" in said
+    assert "nothing is believed of a part" in said
+
+
+def test_a_server_that_is_down_is_told_and_the_next_one_asked(slapd: Slapd) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as reserved:
+        nobody = f"ldaps://127.0.0.1:{reserved.getsockname()[1]}"
+    assert f"{nobody} does not answer: " in refused(directory(nobody, slapd.ca))
+    assert "Connection refused" in refused(directory(nobody, slapd.ca))
+    assert len(directory(nobody, slapd.ca, urls=[nobody, slapd.url]).read().people) == MANY
+
+
+def test_a_server_that_takes_calls_and_says_nothing_is_given_up(slapd: Slapd) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        for url, more in ((f"ldaps://127.0.0.1:{port}", {}), (f"ldap://127.0.0.1:{port}", {"allow_plaintext": True})):
+            began = time.monotonic()
+            assert f"{url} does not answer" in refused(directory(url, slapd.ca, timeout="1s", **more))
+            assert time.monotonic() - began < 10
+
+
+def test_a_server_that_gives_a_byte_now_and_then_is_given_up(slapd: Slapd) -> None:
+    with between(slapd.plain_port, drip_s=0.02) as port:
+        url = f"ldap://127.0.0.1:{port}"
+        began = time.monotonic()
+        said = refused(directory(url, None, timeout="1s", allow_plaintext=True))
+        assert "it stopped answering" in said or "did not give all" in said, said
+        assert 8 < time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize("after", [20_000, 100_000])
+def test_a_line_that_is_cut_between_pages_gives_no_part(slapd: Slapd, after: int) -> None:
+    with between(slapd.plain_port, cut_after=after) as port:
+        url = f"ldap://127.0.0.1:{port}"
+        said = refused(directory(url, None, page_size=100, allow_plaintext=True))
+    assert "it stopped answering" in said
+
+
+def test_all_that_is_wrong_with_people_is_told_at_once(tmp_path: Path) -> None:
+    twin = person("kim").replace("ou=people", "ou=twins,ou=people")
+    twins = f"\ndn: ou=twins,ou=people,{BASE}\nobjectClass: organizationalUnit\nou: twins\n"
+    entries = person("kim") + twins + twin + person("j.doe") + person("j-doe") + person("a:b")
+    with running(tmp_path, entries) as odd:
+        said = refused(directory(odd.url, odd.ca))
+    assert f"uid=kim,ou=people,{BASE} and uid=kim,ou=twins,ou=people,{BASE} have one uid: kim" in said
+    assert "TEN-011: person j-doe and person j.doe would share the namespace user-j-doe" in said
+    assert "TEN-010: person a:b is no name of a user" in said

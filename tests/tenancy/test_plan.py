@@ -1,0 +1,361 @@
+"""Plans, as properties of any sequence of rosters, and by example."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from cluster.tenancy import Allowance, DirectorySource, Leavers, PeopleAllowance, TeamsAllowance, Tenancy
+from tenancy.directory import Kind, Person, Roster, State, Team, Tenant
+from tenancy.sync.guard import refusals, sizes
+from tenancy.sync.objects import EDITORS, OWNER_ROLE, OWNERS
+from tenancy.sync.plan import Story, Verb
+from tenancy.sync.seen import Seen
+from tests.tenancy.cluster_in_memory import Memory
+
+SETTINGS = Tenancy(directory=DirectorySource(file="people.yaml"))
+LIMITED = SETTINGS.model_copy(
+    update={
+        "people": PeopleAllowance.model_validate({"quota": {"requests.nvidia.com/gpu": 8, "pods": 20}}),
+        "teams": TeamsAllowance.model_validate(
+            {
+                "quota": {"requests.nvidia.com/gpu": 64, "pods": 500},
+                "limits": {"max": {"memory": "1Ti"}, "default": {"cpu": "1000m"}},
+                "only": {"a": {"quota": {"pods": 9}, "pod_security": "restricted"}},
+            }
+        ),
+        "leavers": Leavers.STOP,
+    }
+)
+IDS = ("ana", "bo", "cleo", "dan", "eve")
+NAMES = ("a", "b", "c")
+
+
+def roster(people: str = "ana bo cleo", left: str = "", **teams: str) -> Roster:
+    """roster("ana bo", left="bo", robotics="ana* bo"): * is an owner."""
+    known = {id: Person(id, state=State.LEFT if id in left.split() else State.ACTIVE) for id in people.split()}
+    made = {
+        name: Team(
+            name,
+            tuple(sorted(id.strip("*") for id in listed.split())),
+            tuple(sorted(id.strip("*") for id in listed.split() if id.endswith("*"))),
+        )
+        for name, listed in teams.items()
+    }
+    return Roster(known, made)
+
+
+@st.composite
+def rosters(draw: st.DrawFn) -> Roster:
+    ids = draw(st.sets(st.sampled_from(IDS), min_size=1))
+    people = {id: Person(id, state=draw(st.sampled_from(State))) for id in sorted(ids)}
+    some = st.sets(st.sampled_from(sorted(ids))).map(lambda found: tuple(sorted(found)))
+    teams = {name: Team(name, draw(some), draw(some)) for name in sorted(draw(st.sets(st.sampled_from(NAMES))))}
+    return Roster(people, teams)
+
+
+# Each example is a whole history of syncs.
+FEW = hypothesis_settings(max_examples=25)
+HISTORIES = st.lists(st.tuples(rosters(), st.sampled_from([SETTINGS, LIMITED])), min_size=1, max_size=4)
+
+
+def workloads(namespace: str) -> list[dict[str, object]]:
+    def of(kind: str, name: str, **spec: object) -> dict[str, object]:
+        return {"apiVersion": "x", "kind": kind, "metadata": {"name": name, "namespace": namespace}, "spec": spec}
+
+    return [of("Deployment", "serve", replicas=3), of("StatefulSet", "db", replicas=0), of("CronJob", "nightly")]
+
+
+def populate(memory: Memory) -> None:
+    for kind, _, name in list(memory.objects):
+        if kind == "Namespace" and ("Deployment", name, "serve") not in memory.objects:
+            for thing in workloads(name):
+                memory.put(thing)
+
+
+@FEW
+@given(HISTORIES)
+def test_after_a_sync_there_is_nothing_to_do(history: list[tuple[Roster, Tenancy]]) -> None:
+    memory = Memory()
+    for who, settings in history:
+        memory.sync(who, settings)
+        populate(memory)
+        memory.sync(who, settings)
+        assert memory.planned(who, settings).changes == ()
+
+
+@FEW
+@given(HISTORIES)
+def test_nothing_is_ever_deleted(history: list[tuple[Roster, Tenancy]]) -> None:
+    memory = Memory()
+    for who, settings in history:
+        before = set(memory.objects)
+        memory.sync(who, settings)
+        populate(memory)
+        assert before <= set(memory.objects)
+    assert memory.deleted == []
+
+
+@FEW
+@given(HISTORIES, st.data())
+def test_a_sync_that_was_cut_anywhere_ends_as_one_that_was_not(
+    history: list[tuple[Roster, Tenancy]], data: st.DataObject
+) -> None:
+    whole, cut = Memory(), Memory()
+    for who, settings in history:
+        whole.sync(who, settings)
+        changes = cut.planned(who, settings).changes
+        cut.make(changes[: data.draw(st.integers(0, len(changes)))])
+        cut.sync(who, settings)
+        populate(whole)
+        populate(cut)
+        assert cut.objects == whole.objects
+
+
+@FEW
+@given(rosters(), st.sampled_from([SETTINGS, LIMITED]))
+def test_each_has_rights_where_the_directory_says_and_nowhere_else(who: Roster, settings: Tenancy) -> None:
+    memory = Memory()
+    memory.sync(who, settings)
+    given = {
+        (name, each["roleRef"]["name"], subject["name"])
+        for (kind, name, _), each in memory.objects.items()
+        if kind == "RoleBinding"
+        for subject in each["subjects"]
+    }
+    own = {(f"user-{id}", "edit", id) for id in who.active}
+    teams = [(f"team-{team.name}", team) for team in who.teams.values()]
+    editors = {(name, "edit", id) for name, team in teams for id in team.everybody if id in who.active}
+    owners = {(name, OWNER_ROLE, id) for name, team in teams for id in team.owners if id in who.active}
+    assert given == own | editors | owners
+
+
+@FEW
+@given(rosters(), rosters(), st.sampled_from([SETTINGS, LIMITED]))
+def test_whoever_comes_back_finds_all_as_it_was(first: Roster, between: Roster, settings: Tenancy) -> None:
+    memory = Memory()
+    memory.sync(first, settings)
+    populate(memory)
+    memory.sync(first, settings)
+    before = {key: each for key, each in memory.objects.items()}
+    before = {key: _plain(each) for key, each in before.items()}
+    memory.sync(between, settings)
+    memory.sync(first, settings)
+    after = {key: _plain(each) for key, each in memory.objects.items() if key in before}
+    assert after == before
+
+
+def _plain(thing: dict[str, object]) -> object:
+    """Without marks of who wrote what, and empty annotations; not suspended is what is not said to be."""
+    import copy
+
+    made = copy.deepcopy(thing)
+    made["metadata"].pop("managedFields", None)
+    made["metadata"]["annotations"] = made["metadata"].get("annotations") or {}
+    if not made.get("spec", {}).get("suspend", True):
+        del made["spec"]["suspend"]
+    return made
+
+
+@FEW
+@given(rosters(), rosters())
+def test_half_of_a_directory_is_never_believed_to_have_gone(before: Roster, now: Roster) -> None:
+    if not before.active:
+        return
+    memory = Memory()
+    memory.sync(before, SETTINGS)
+    gone = len(before.active - now.active)
+    refused = refusals(now, memory.seen(now, SETTINGS), SETTINGS)
+    halved = gone * 2 >= len(before.active)
+    teams = before.teams and len(before.teams.keys() - now.teams.keys()) * 2 >= len(before.teams)
+    members = before.memberships and (before.memberships - now.memberships) * 2 >= before.memberships
+    assert bool(refused) == bool(not now.active or halved or teams or members)
+    accepted = refusals(now, memory.seen(now, SETTINGS), SETTINGS, accept_loss=True)
+    assert bool(accepted) == (not now.active)
+
+
+def test_a_loss_is_seen_from_what_was_remembered_although_no_namespace_is_left() -> None:
+    seen = Seen(last=sizes(roster("ana bo cleo dan")))
+    (text,) = refusals(roster("ana bo"), seen, SETTINGS)
+    assert text.startswith("2 of 4 people have gone; tenancy.refuse_loss believes no loss of 50%")
+    assert refusals(roster("ana bo cleo"), seen, SETTINGS) == ()
+
+
+def test_a_directory_of_as_many_others_is_a_loss_of_everybody() -> None:
+    memory = Memory()
+    memory.sync(roster("ana bo cleo"), SETTINGS)
+    (text,) = refusals(roster("dan eve fay"), memory.seen(roster("dan"), SETTINGS), SETTINGS)
+    assert text.startswith("3 of 3 people have gone")
+
+
+def test_another_prefix_would_freeze_everybody_and_is_refused() -> None:
+    memory = Memory()
+    memory.sync(roster(), SETTINGS)
+    other = SETTINGS.model_copy(update={"people": PeopleAllowance(prefix="u-")})
+    (text,) = refusals(roster(), memory.seen(roster(), other), other)
+    assert text.startswith("3 of 3 people have gone")
+
+
+@pytest.mark.parametrize(("limit", "refused"), [("1", True), ("2", False), ("33%", True), ("34%", False)])
+def test_the_loss_that_is_refused_is_a_setting(limit: str, refused: bool) -> None:
+    memory = Memory()
+    memory.sync(roster("ana bo cleo"), SETTINGS)
+    settings = SETTINGS.model_copy(update={"refuse_loss": limit})
+    now = roster("ana bo")
+    assert bool(refusals(now, memory.seen(now, settings), settings)) is refused
+
+
+def test_who_left_keeps_what_runs_and_can_start_nothing() -> None:
+    memory = Memory()
+    memory.sync(roster(robotics="ana* bo"), SETTINGS)
+    populate(memory)
+    made = memory.sync(roster("ana cleo", robotics="ana*"), SETTINGS, "2026-12-01")
+    assert made.stories == ((Story.LEFT, Tenant(Kind.PERSON, "bo"), "user-bo"),)
+    space = memory.objects["Namespace", "", "user-bo"]["metadata"]
+    assert (space["labels"]["menagerie.dev/frozen"], space["annotations"]["menagerie.dev/frozen"]) == (
+        "true",
+        "2026-12-01",
+    )
+    assert (memory.subjects("user-bo"), memory.subjects("team-robotics")) == ([], ["ana"])
+    assert memory.objects["ResourceQuota", "user-bo", "menagerie"]["spec"]["hard"] == {"pods": "0"}
+    assert memory.objects["Deployment", "user-bo", "serve"]["spec"] == {"replicas": 3}
+    assert {change.reason for change in made.changes if change.key[1] == "user-bo"} == {
+        "person bo is no longer in the directory"
+    }
+
+
+def test_the_day_of_a_freeze_stays_and_rights_go_first() -> None:
+    memory = Memory()
+    memory.sync(roster(), SETTINGS)
+    made = memory.sync(roster("ana bo"), SETTINGS, "2026-12-01")
+    assert [change.key[0] for change in made.changes] == ["RoleBinding", "ResourceQuota", "Namespace"]
+    memory.sync(roster("ana bo"), LIMITED, "2026-12-24")
+    assert (
+        memory.objects["Namespace", "", "user-cleo"]["metadata"]["annotations"]["menagerie.dev/frozen"] == "2026-12-01"
+    )
+
+
+def test_what_is_stopped_comes_back_with_as_many_replicas() -> None:
+    memory = Memory()
+    memory.sync(roster(), LIMITED)
+    populate(memory)
+    memory.sync(roster("ana bo"), LIMITED)
+    spec = {name: memory.objects[kind, "user-cleo", name]["spec"] for kind, name in (("Deployment", "serve"), ("StatefulSet", "db"), ("CronJob", "nightly"))}  # fmt: skip
+    assert spec == {"serve": {"replicas": 0}, "db": {"replicas": 0}, "nightly": {"suspend": True}}
+    memory.sync(roster(), LIMITED)
+    assert memory.objects["Deployment", "user-cleo", "serve"]["spec"] == {"replicas": 3}
+    assert memory.objects["CronJob", "user-cleo", "nightly"]["spec"] == {"suspend": False}
+
+
+def test_a_rename_is_somebody_who_leaves_and_somebody_who_joins() -> None:
+    memory = Memory()
+    memory.sync(roster("ana bo cleo"), SETTINGS)
+    made = memory.planned(roster("ana bo cleo2"), SETTINGS)
+    assert {(story, tenant.name) for story, tenant, _ in made.stories} == {
+        (Story.JOINED, "cleo2"),
+        (Story.LEFT, "cleo"),
+    }
+
+
+def test_nobody_inherits_the_namespace_of_a_former_person_of_nearly_the_same_name() -> None:
+    memory = Memory()
+    memory.sync(roster("ana.lima bo cleo"), SETTINGS)
+    made = memory.sync(roster("ana-lima bo cleo"), SETTINGS)
+    (conflict,) = made.conflicts
+    assert conflict.startswith("namespace user-ana-lima is of person ana.lima, and person ana-lima would take it over")
+    assert memory.subjects("user-ana-lima") == []
+
+
+def test_a_namespace_that_is_not_ours_is_left_alone() -> None:
+    memory = Memory()
+    foreign = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-vision", "labels": {"a": "b"}}}
+    memory.put(foreign)
+    made = memory.sync(roster(vision="ana"), SETTINGS)
+    assert "kubectl label namespace team-vision app.kubernetes.io/managed-by=menagerie-tenancy" in made.conflicts[0]
+    assert memory.objects["Namespace", "", "team-vision"] == foreign
+    assert not [key for key in memory.objects if key[1] == "team-vision"]
+
+
+@pytest.mark.parametrize(
+    ("key", "path", "value", "said"),
+    [
+        (("Namespace", "", "team-a"), ("metadata", "labels", "pod-security.kubernetes.io/enforce"), "privileged",
+         "metadata.labels.pod-security.kubernetes.io/enforce is privileged, not restricted"),
+        (("ResourceQuota", "team-a", "menagerie"), ("spec", "hard", "pods"), "1k", "spec.hard.pods is 1k, not 9"),
+        (("RoleBinding", "team-a", EDITORS), ("subjects",), [{"kind": "User", "name": "eve"}],
+         "subjects is [eve], not [ana, bo]"),
+        (("LimitRange", "team-a", "menagerie"), ("spec", "limits"), [], "spec.limits is [], not ["),
+    ],
+)  # fmt: skip
+def test_drift_of_what_is_ours_is_mended_and_told(
+    key: tuple[str, str, str], path: tuple[str, ...], value: object, said: str
+) -> None:
+    memory = Memory()
+    memory.sync(roster(a="ana* bo"), LIMITED)
+    right = str(memory.objects)
+    there = memory.objects[key]
+    for part in path[:-1]:
+        there = there[part]
+    there[path[-1]] = value
+    (change,) = memory.sync(roster(a="ana* bo"), LIMITED).changes
+    assert (change.key, said in change.reason) == (key, True), change.reason
+    assert str(memory.objects) == right
+
+
+def test_a_quantity_in_other_words_is_no_drift() -> None:
+    memory = Memory()
+    memory.sync(roster(a="ana"), LIMITED)
+    limits = memory.objects["LimitRange", "team-a", "menagerie"]["spec"]["limits"][0]
+    limits["default"]["cpu"], limits["max"]["memory"] = "1", "1024Gi"
+    assert memory.planned(roster(a="ana"), LIMITED).changes == ()
+
+
+def test_what_others_added_stays() -> None:
+    memory = Memory()
+    memory.sync(roster(a="ana"), LIMITED)
+    memory.objects["Namespace", "", "team-a"]["metadata"]["labels"]["cost-centre"] = "7"
+    memory.objects["ResourceQuota", "team-a", "menagerie"]["spec"]["hard"]["services"] = "5"
+    assert memory.planned(roster(a="ana"), LIMITED).changes == ()
+
+
+def test_a_binding_that_an_owner_made_anew_to_another_role_is_made_right() -> None:
+    memory = Memory()
+    memory.sync(roster(a="ana* bo"), SETTINGS)
+    key = ("RoleBinding", "team-a", EDITORS)
+    memory.objects[key]["roleRef"] = {**memory.objects[key]["roleRef"], "name": "view"}
+    made = memory.sync(roster(a="ana* bo"), SETTINGS)
+    assert [(change.verb, change.key) for change in made.changes] == [(Verb.REBIND, key)]
+    assert memory.objects[key]["roleRef"]["name"] == "edit"
+    assert memory.planned(roster(a="ana* bo"), SETTINGS).changes == ()
+
+
+def test_bindings_of_others_that_still_name_who_left_are_told() -> None:
+    memory = Memory()
+    memory.sync(roster(a="ana* bo"), SETTINGS)
+    subjects = [{"kind": "User", "name": "cleo"}]
+    memory.put({"kind": "RoleBinding", "metadata": {"name": "guests", "namespace": "team-a"}, "subjects": subjects})
+    made = memory.planned(roster("ana bo", a="ana* bo"), SETTINGS)
+    assert made.notices == (
+        "cleo has left, and a binding that is not ours still names them: kubectl edit rolebinding guests -n team-a",
+    )
+
+
+def test_who_is_marked_as_left_has_no_rights_in_teams_either() -> None:
+    memory = Memory()
+    memory.sync(roster(left="bo", a="ana bo*"), SETTINGS)
+    assert (memory.subjects("team-a"), memory.subjects("team-a", OWNERS)) == (["ana"], [])
+    assert ("Namespace", "", "user-bo") not in memory.objects
+
+
+def test_quotas_of_one_team_are_merged_and_the_rest_of_it_replaces() -> None:
+    only = Allowance.model_validate({"quota": {"pods": 9}})
+    memory = Memory()
+    teams = LIMITED.teams.model_copy(update={"only": {"a": only}})
+    memory.sync(roster(a="ana", b="bo"), LIMITED.model_copy(update={"teams": teams}))
+    hard = {name: memory.objects["ResourceQuota", f"team-{name}", "menagerie"]["spec"]["hard"] for name in "ab"}
+    assert hard == {
+        "a": {"requests.nvidia.com/gpu": "64", "pods": "9"},
+        "b": {"requests.nvidia.com/gpu": "64", "pods": "500"},
+    }
