@@ -12,6 +12,8 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTEST := $(BIN)/python -m pytest
 SLOW_AT_ONCE := 4
+# What the lab upgrades from.
+BEFORE := $(addsuffix @1.35.4,kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kubectl kube-proxy)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup programs lab lab-down check format-check types yaml ansible unit stacks slow test bench soak golden format lock clean
@@ -66,7 +68,7 @@ bench: setup ## Measure a bring-up against the same cluster made by hand
 	$(BIN)/python -m bench </dev/null
 
 soak: setup ## Releases and keys changed in the lab, then its faults, alone and in pairs, for HOURS (default 1)
-	$(BIN)/python -m tools kube-apiserver@1.35.4 kube-controller-manager@1.35.4 kube-scheduler@1.35.4 kubeadm@1.35.4 kubelet@1.35.4 kube-proxy@1.35.4 </dev/null
+	$(BIN)/python -m tools $(BEFORE) </dev/null
 	$(PYTEST) -m "lab and soak" tests/lab tests/faults </dev/null
 	$(BIN)/python -m bench.soak --hours $(or $(HOURS),1) </dev/null
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cluster import versions
+from cluster.artefacts import KUBERNETES_PROGRAMS
 from tools import manifest
 
 MODULES = manifest.modules()
@@ -103,3 +106,10 @@ def test_an_unknown_program_is_refused_with_the_known_ones() -> None:
 )
 def test_go_versions_compare_as_numbers(text: str, expected: tuple[int, ...]) -> None:
     assert manifest.numbers(text) == expected
+
+
+def test_the_soak_builds_all_of_the_release_that_the_lab_upgrades_from() -> None:
+    """A lab without one of them skips its upgrade."""
+    told = subprocess.run(["make", "-n", "soak"], cwd=manifest.TOOLS.parent, capture_output=True, text=True, check=True)
+    wanted = {manifest.at(name, versions.KUBERNETES_BEFORE) for name in (*KUBERNETES_PROGRAMS, "kube-proxy")}
+    assert wanted <= set(told.stdout.split())
