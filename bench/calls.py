@@ -63,13 +63,12 @@ class Api:
 
     def get(self, path: str) -> Any:
         """The object or list at a path. OSError where the API refuses."""
-        status, body = self.call("GET", path)
-        if status != http.client.OK:
-            raise ConnectionError(f"GET {path}: {status} {body[:300].decode()}")
-        return json.loads(body)
+        return json.loads(self.text(path))
 
     def text(self, path: str) -> str:
         """What is at a path, as text. OSError where the API refuses."""
+        # A server hangs up on a connection that was not used for a while, an API server after 90 s.
+        self._connection.close()
         status, body = self.call("GET", path)
         if status != http.client.OK:
             raise ConnectionError(f"GET {path}: {status} {body[:300].decode()}")
