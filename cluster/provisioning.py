@@ -13,11 +13,11 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
 
 from cluster import disk_names
 from cluster.model import Model
-from cluster.quantities import Address, Bytes, Domain, KeyPath, Name, Port, parse_name, refuse
+from cluster.quantities import Address, Bytes, Domain, KeyPath, Name, Port, refuse
+from cluster.references import reference_or
 
 _PLAIN_URL = r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~%+-]+)*/?"
 _REPORTS = r"http://([0-9]{1,3}\.){3}[0-9]{1,3}:[0-9]{2,5}"
@@ -100,19 +100,9 @@ class BmcCredentials(Model):
     @model_validator(mode="before")
     @classmethod
     def _is_no_password(cls, value: Any) -> Any:
-        """What could be a password is refused without being repeated: problems end in terminals and logs."""
-        secret = value.get("secret") if isinstance(value, dict) else value
-        try:
-            if (
-                isinstance(value, dict | None)
-                and (secret is None or parse_name(secret))
-                and set(value or ()) <= {"secret"}
-            ):
-                return value
-        except PydanticCustomError:
-            pass
+        message = "holds what may be the password itself; a reference to a secret must stand here"
         hint = "store it with: ./menagerie secret <cluster> bmc-<site>, and write {secret: bmc-<site>}"
-        raise refuse("PRV-004", "holds what may be the password itself; a reference to a secret must stand here", hint)
+        return reference_or(refuse("PRV-004", message, hint), value, alone=True)
 
 
 class Bmcs(Model):

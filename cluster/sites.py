@@ -6,13 +6,13 @@ import re
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
 
 from cluster.ceph import Ceph
 from cluster.links import Links
 from cluster.model import Model
 from cluster.provisioning import Provisioning
-from cluster.quantities import SMALLEST_MTU, Address, KeyPath, Name, Network, Port, parse_name, refuse
+from cluster.quantities import SMALLEST_MTU, Address, KeyPath, Name, Network, Port, refuse
+from cluster.references import reference_or
 from cluster.registries import Registries
 from cluster.roce import Roce
 
@@ -37,16 +37,9 @@ class PreSharedKey(Model):
     @model_validator(mode="before")
     @classmethod
     def _is_no_key(cls, value: Any) -> Any:
-        """What could be a key is refused without being repeated: problems end in terminals and logs."""
-        secret = value.get("secret") if isinstance(value, dict) else value
-        try:
-            if isinstance(value, dict | None) and (secret is None or parse_name(secret)):
-                return value
-        except PydanticCustomError:
-            pass
         message = "holds what may be the key itself; a reference to a secret must stand here"
         hint = "store it with: pulumi config set --secret vpn-<site>-<router>, and write {secret: that name}"
-        raise refuse("VPN-004", message, hint)
+        return reference_or(refuse("VPN-004", message, hint), value)
 
 
 # "CreateCustomerGateway": the ARN of a private certificate in AWS Certificate Manager.

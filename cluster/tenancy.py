@@ -9,10 +9,10 @@ from itertools import accumulate
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
 
 from cluster.model import Model
-from cluster.quantities import DurationMs, Name, Share, parse_name, refuse
+from cluster.quantities import DurationMs, Name, Share, refuse
+from cluster.references import reference_or
 
 TEAM_LABEL = "menagerie.dev/team"
 """On a namespace: the team whose machines and storage classes it may use."""
@@ -114,15 +114,9 @@ class BindPassword(Model):
     @model_validator(mode="before")
     @classmethod
     def _is_no_password(cls, value: Any) -> Any:
-        """What could be a password is refused without being repeated: problems end in terminals and logs."""
-        secret = value.get("secret") if isinstance(value, dict) else value
-        try:
-            if isinstance(value, dict | None) and (secret is None or parse_name(secret)):
-                return value
-        except PydanticCustomError:
-            pass
         message = "holds what may be the password itself; a reference to a secret must stand here"
-        raise refuse("TEN-003", message, "store it with: menagerie secret CLUSTER ldap, and write {secret: ldap}")
+        hint = "store it with: menagerie secret CLUSTER ldap, and write {secret: ldap}"
+        return reference_or(refuse("TEN-003", message, hint), value)
 
 
 class LdapPeople(Model):
