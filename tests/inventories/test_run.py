@@ -200,9 +200,11 @@ def test_a_run_whose_ansible_playbook_was_killed_is_no_success(play, local):
     def kill(progress):
         if progress.status is Status.OK:
             for entry in Path("/proc").glob("[0-9]*/stat"):
-                parent = int(entry.read_text().rpartition(")")[2].split()[1])
-                if parent == os.getpid() and b"ansible-playbook" in (entry.parent / "cmdline").read_bytes():
-                    os.kill(int(entry.parent.name), signal.SIGKILL)
+                # Another process may end between the two looks.
+                with contextlib.suppress(OSError):
+                    parent = int(entry.read_text().rpartition(")")[2].split()[1])
+                    if parent == os.getpid() and b"ansible-playbook" in (entry.parent / "cmdline").read_bytes():
+                        os.kill(int(entry.parent.name), signal.SIGKILL)
 
     tasks = "- name: Pings\n  ansible.builtin.ping:\n- name: Sleeps\n  ansible.builtin.command: sleep 60\n"
     with pytest.raises(RunFailed, match="ended before it was done"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -120,13 +119,6 @@ class Engine:
 
     def orphans(self) -> list[Record]:
         return self.world.orphans(self.stack.export_stack().deployment or {})
-
-    def kill(self) -> None:
-        """Kill the engine that is running for this stack."""
-        for status in Path("/proc").glob("[0-9]*/status"):
-            fields = dict(line.split(":\t", 1) for line in status.read_text().splitlines() if ":\t" in line)
-            if fields["Name"] == "pulumi" and fields["PPid"] == str(os.getpid()):
-                os.kill(int(status.parent.name), 9)
 
 
 def _operation(event: EngineEvent) -> list[str]:

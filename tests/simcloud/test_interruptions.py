@@ -9,6 +9,8 @@ import pulumi
 import pulumi_aws as aws
 import pulumi_gcp as gcp
 
+from tests.stacks.engines import kill_engine
+
 VPC = "aws:ec2/vpc:Vpc"
 NETWORK = "gcp:compute/network:Network"
 
@@ -86,7 +88,7 @@ def test_of_an_engine_that_was_killed_its_state_and_the_world_name_the_same_reso
 ) -> None:
     run = engine()
     run.program = _vpc()
-    run.faults.lose_answer("create", VPC, meanwhile=run.kill)
+    run.faults.lose_answer("create", VPC, meanwhile=kill_engine)
     run.refused()
     (pending,) = run.stack.export_stack().deployment["pending_operations"]
     (orphan,) = run.orphans()

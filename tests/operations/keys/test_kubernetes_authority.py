@@ -24,6 +24,7 @@ from operations.keys import kubelets, rings, trusted
 from operations.keys.kubelets import KubeletsBehindError
 from operations.keys.pods import PodsBehindError
 from operations.keys.status import look
+from stacks.automation import StackError
 from stacks.certificates import Request, Signed, issue
 from tests.operations.keys.region import Region
 from tests.operations.keys.test_rotation import Cut, rotation
@@ -59,8 +60,8 @@ def following(worker: Worker) -> Iterator[None]:
         while not over.wait(1.0):
             try:
                 worker.follow()
-            except AssertionError as error:
-                # The API server may be restarting; the next round comes.
+            except (AssertionError, StackError, ApiException, urllib3.exceptions.HTTPError) as error:
+                # The API server may be restarting, or the engine be writing its configuration; the next round comes.
                 failures.append(str(error))
 
     thread = threading.Thread(target=keep)
