@@ -365,17 +365,26 @@ def test_who_has_just_joined_is_waited_for(host, monkeypatch):
     assert seen == [(ENDPOINT, (False, 120)), (ENDPOINT, (True, 0))]
 
 
-class Kubelet:
-    """Stands for systemctl and the kubelet: at its start it gets a certificate for each that it has not."""
+class CutOff(BaseException):
+    """The machine is switched off."""
 
-    def __init__(self, folder, signer):
-        self.folder, self.signer, self.commands, self.asked_as = folder, signer, [], []
+
+class Kubelet:
+    """Stands for systemctl and the kubelet: at its start it gets a certificate for each that it has not.
+
+    gives: how many, before it is cut off.
+    """
+
+    def __init__(self, folder, signer, gives=2):
+        self.folder, self.signer, self.gives, self.commands, self.asked_as = folder, signer, gives, [], []
 
     def __call__(self, command):
         self.commands.append(command[1])
         links = {name: self.folder / name for name in ("CLIENT_CERTIFICATE", "SERVING_CERTIFICATE")}
         missing = [path for path in links.values() if command[1] == "start" and not path.exists()]
-        for path in missing:
+        for given, path in enumerate(missing):
+            if given == self.gives:
+                raise CutOff
             if path.name == "CLIENT_CERTIFICATE":
                 self.asked_as.append((self.folder / "BOOTSTRAP_CONF").read_text())
             signed = issue(self.signer, Request("system:node:w1", ("system:nodes",)))
@@ -430,6 +439,35 @@ def test_a_kubelet_asks_as_its_former_self_for_certificates_of_the_authority_tha
     assert rotated(NEWER, AUTHORITY, signer=NEWER)[1] == []
     assert rotated(NEWER, signer=NEWER)[1] == ["trust the cluster's authorities"]
     assert trusted(tmp_path) == (NEWER.certificate,) * 2
+
+
+@pytest.mark.parametrize("gives", [0, 1])
+def test_a_renewal_that_was_cut_off_goes_on_without_a_token(host, tmp_path, rotated, monkeypatch, gives):
+    rotated(AUTHORITY, NEWER, signer=AUTHORITY)
+    both = NEWER.certificate + AUTHORITY.certificate
+
+    def follow(kubelet):
+        monkeypatch.setattr(host, "execute", kubelet)
+        found = host.membership(both, ENDPOINT, now())
+        done = host.following(both) if host.is_node(found) else []
+        for _, act in done:
+            act()
+        return [name for name, _ in done]
+
+    with pytest.raises(CutOff):
+        follow(Kubelet(tmp_path, NEWER, gives))
+    assert host.membership(both, ENDPOINT, now()).state == ("joined" if gives else "expired")
+    kubelet = Kubelet(tmp_path, NEWER)
+    assert follow(kubelet) == ["certificates of the authority that signs"]
+    assert kubelet.commands[-1] == "start"
+    assert not (tmp_path / "BOOTSTRAP_CONF").exists()
+    assert follow(Kubelet(tmp_path, NEWER)) == []
+
+
+def test_a_host_whose_certificate_ran_out_is_no_node_whatever_kubeadm_left(host, node, tmp_path):
+    node()
+    (tmp_path / "BOOTSTRAP_CONF").write_text("token: abcdef.0123456789abcdef\n")
+    assert not host.is_node(host.membership(CA, ENDPOINT, now() + 2 * 86400))
 
 
 def test_a_certificate_of_the_former_authority_once_more_is_told(host, rotated, monkeypatch):

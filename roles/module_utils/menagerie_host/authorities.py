@@ -85,8 +85,16 @@ def foreign_certificates(ca_pem: str, files: Files) -> list[str]:
     return [path for path in held if _issuer(path) != signer]
 
 
+def renewal_was_cut_off(files: Files) -> bool:
+    """Whether a renewal began and did not end. Its bootstrap kubeconfig names a certificate, that of kubeadm a token."""
+    return "client-certificate:" in read(files.bootstrap)
+
+
 def renew(ca_pem: str, files: Files, execute: Callable[[list[str]], object]) -> None:
-    """Have the kubelet ask for certificates of the authority that signs. Refused where the cluster gives none in time."""
+    """Have the kubelet ask for certificates of the authority that signs. Refused where the cluster gives none in time.
+
+    Cut off anywhere, it goes on when it is called again.
+    """
     execute(["systemctl", "stop", "kubelet.service"])
     if files.client in foreign_certificates(ca_pem, files):
         former = read(files.kubeconfig).replace(files.client, os.path.realpath(files.client))

@@ -136,10 +136,10 @@ def refresh(settings: dict[str, Any]) -> None:
     with joining.one_at_a_time():
         found = joining.membership(ca_pem, settings["join"]["endpoint"], time.time())
         # To join is for the boot, which repeats it.
-        for name, act in joining.following(ca_pem) if found.state == "joined" else ():
-            act()
-            print(name, file=sys.stderr)
-        if found.state == "joined":
+        if joining.is_node(found):
+            for name, act in joining.following(ca_pem):
+                act()
+                print(name, file=sys.stderr)
             if units.outdated(KUBELET, [joining.CA]):
                 run(["systemctl", "try-restart", KUBELET], f"systemctl try-restart {KUBELET}")
             joining.announce(settings["join"]["endpoint"], False)

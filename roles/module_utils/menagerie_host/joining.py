@@ -228,13 +228,18 @@ def announce(endpoint: str, check: bool, joined: bool = False) -> list[str]:
     return announcing.converge(endpoint, own_files(), check, announcing.PATIENCE_S if joined else 0)
 
 
+def is_node(found: Membership) -> bool:
+    """Whether this host is one, though its certificates may be on their way: the former is put aside before."""
+    return found.state == "joined" or (found.state == "expired" and authorities.renewal_was_cut_off(own_files()))
+
+
 def following(ca_pem: str) -> list[tuple[str, Callable[[], None]]]:
     """What a node needs to follow its cluster's authorities."""
     needed: list[tuple[str, Callable[[], None]]] = []
     files = own_files()
     if not authorities.are_these(ca_pem, files):
         needed.append(("trust the cluster's authorities", lambda: authorities.trust(ca_pem, files)))
-    if authorities.foreign_certificates(ca_pem, files):
+    if authorities.foreign_certificates(ca_pem, files) or authorities.renewal_was_cut_off(files):
         needed.append(("certificates of the authority that signs", lambda: authorities.renew(ca_pem, files, execute)))
     return needed
 
@@ -256,7 +261,7 @@ def steps(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], Non
     needed += following(wanted.ca_pem)
     if text or patches_are_newer(wanted.patches):
         needed.append(("render configuration", lambda: render_configuration(wanted)))
-    if os.path.exists(BOOTSTRAP_CONF):
+    if os.path.exists(BOOTSTRAP_CONF) and not authorities.renewal_was_cut_off(own_files()):
         needed.append(("remove bootstrap token", lambda: remove(BOOTSTRAP_CONF)))
     if modes := wrong_modes():
         needed.append(("modes of " + ", ".join(modes), lambda: None))
