@@ -19,7 +19,7 @@ from operations import build
 from operations.build import Built, Selection
 from operations.plan import Planner
 from operations.stack import UnknownSecretError, open_stack
-from stacks.automation import StackError
+from stacks.errors import StackError
 
 
 def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> None:

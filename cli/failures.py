@@ -53,7 +53,7 @@ from provisioning.reports import ReportsError
 from provisioning.trust import TrustError
 from roce.plan import NothingToTest
 from roce.results import OtherPlanError
-from stacks.automation import PassphraseError, StackError, StackLockedError
+from stacks.errors import PassphraseError, StackError, StackLockedError
 from tenancy.directory.model import DirectoryError, NoTenancyError
 from tools.build import BuildError
 from tools.golang import GoMissing

@@ -24,7 +24,8 @@ from operations.readiness import refuse_unready
 from operations.record import Operation, keep, one_operation, share
 from operations.stack import environment, has_stack, open_stack
 from operations.upgrade.guard import left_to_upgrade, other_release, other_workers, refuse_other_release
-from stacks.automation import StackError, StackLockedError, Summary
+from stacks.automation import Summary
+from stacks.errors import StackError, StackLockedError
 from stacks.events import begun, describe, told
 from workers.group_vars import roles
 

@@ -22,6 +22,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from operations.access import API_TIMEOUT_S
+from operations.conflicts import until_settled
 from operations.waiting import Report
 
 MARK = "menagerie.dev/out-of-service"
@@ -30,7 +31,6 @@ AGAIN_S = 5.0
 """Until an eviction that was refused is asked for again; kubectl drain waits as long."""
 _LOOK_S = 1.0
 _MIRROR = "kubernetes.io/config.mirror"
-_ATTEMPTS = 20
 _SHOWN = 5
 
 _T = TypeVar("_T")
@@ -176,20 +176,16 @@ def uncordon(api: client.ApiClient, name: str, by: str) -> bool:
 def _changed(api: client.ApiClient, name: str, change: Callable[[client.V1Node], tuple[Patch | None, _T]]) -> _T:
     """Patch the node as it was when `change` looked at it; look again where somebody else was quicker."""
     core = client.CoreV1Api(api)
-    for left in reversed(range(_ATTEMPTS)):
+
+    def attempt() -> _T:
         node = core.read_node(name, _request_timeout=API_TIMEOUT_S)
         patch, result = change(node)
-        if patch is None:
-            return result
-        patch["metadata"]["resourceVersion"] = node.metadata.resource_version
-        try:
+        if patch is not None:
+            patch["metadata"]["resourceVersion"] = node.metadata.resource_version
             core.patch_node(name, patch, _request_timeout=API_TIMEOUT_S)
-        except ApiException as error:
-            if error.status != HTTPStatus.CONFLICT or not left:
-                raise
-        else:
-            return result
-    raise AssertionError("the last attempt returns or raises")
+        return result
+
+    return until_settled(attempt)
 
 
 def drain(

@@ -14,9 +14,9 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from operations.access import API_TIMEOUT_S
+from operations.conflicts import until_settled
 
 NAMESPACE = "kube-system"
-_ATTEMPTS = 20
 
 _T = TypeVar("_T")
 Pages = dict[str, Any]
@@ -31,7 +31,8 @@ def read(api: client.ApiClient, name: str) -> Pages:
 def change(api: client.ApiClient, name: str, edit: Callable[[Pages], _T]) -> _T:
     """Edit the pages as they are now, and once more where somebody else was quicker. What `edit` raises leaves them alone."""
     core = client.CoreV1Api(api)
-    for left in reversed(range(_ATTEMPTS)):
+
+    def attempt() -> _T:
         found = _found(api, name)
         pages = _pages(found)
         result = edit(pages)
@@ -39,18 +40,14 @@ def change(api: client.ApiClient, name: str, edit: Callable[[Pages], _T]) -> _T:
             metadata=client.V1ObjectMeta(name=name),
             data={key: json.dumps(value, sort_keys=True) for key, value in pages.items()},
         )
-        try:
-            if found is None:
-                core.create_namespaced_config_map(NAMESPACE, body, _request_timeout=API_TIMEOUT_S)
-            else:
-                body.metadata.resource_version = found.metadata.resource_version
-                core.replace_namespaced_config_map(name, NAMESPACE, body, _request_timeout=API_TIMEOUT_S)
-        except ApiException as error:
-            if error.status != HTTPStatus.CONFLICT or not left:
-                raise
+        if found is None:
+            core.create_namespaced_config_map(NAMESPACE, body, _request_timeout=API_TIMEOUT_S)
         else:
-            return result
-    raise AssertionError("the last attempt returns or raises")
+            body.metadata.resource_version = found.metadata.resource_version
+            core.replace_namespaced_config_map(name, NAMESPACE, body, _request_timeout=API_TIMEOUT_S)
+        return result
+
+    return until_settled(attempt)
 
 
 def _found(api: client.ApiClient, name: str) -> client.V1ConfigMap | None:

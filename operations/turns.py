@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from stacks.automation import StackLockedError
+from stacks.errors import StackLockedError
 from stacks.turns import BusyError, turn
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,32 +20,19 @@ from pulumi import automation as auto
 from pulumi.automation.events import EngineEvent
 
 from cluster.spec import Cluster
-from stacks import lean
+from stacks import lean, starting
+from stacks.errors import StackError, StackLockedError
 from stacks.protection import RELEASE
 from stacks.turns import BusyError, stale_locks, turn
 
 PROJECT = "menagerie"
-ROOT = Path(__file__).resolve().parent.parent
 _WHOLE_OR_NOT = "metadata=skip"
 """A run that is killed may leave an empty file of attributes beside a checkpoint, and "failed to load checkpoint: EOF"
 ever after. Checkpoints themselves are renamed into place (gocloud.dev, blob/fileblob)."""
 _STACK = "pulumi:pulumi:Stack"
-_PLUGINS = ROOT / "stacks" / "plugins"
 
 OnEvent = Callable[[EngineEvent], None]
 _T = TypeVar("_T")
-
-
-class StackError(Exception):
-    """The engine refused or failed; the text says what and what to do."""
-
-
-class PassphraseError(StackError):
-    """Nothing says what encrypts the stack's secrets."""
-
-
-class StackLockedError(StackError):
-    """Another run holds the stack's lock."""
 
 
 @dataclass(frozen=True)
@@ -82,14 +67,16 @@ class ClusterStack:
         self._cluster = cluster
         self._state_dir = state_dir
         self._locks = state_dir / "pulumi" / ".pulumi" / "locks"
-        _refuse_without_passphrase(cluster)
+        starting.refuse_without_passphrase(cluster)
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._command = auto.PulumiCommand(root=str(_command_root(pulumi, state_dir)), skip_version_check=True)
-        self._environment = _environment(state_dir, is_lab=cluster.is_lab)
-        backend = os.environ.get("PULUMI_BACKEND_URL") or f"file://{_made(state_dir / 'pulumi')}?{_WHOLE_OR_NOT}"
-        workspace = _made(state_dir / "workspace")  # by default a temporary folder that nobody removes
+        self._command = auto.PulumiCommand(root=str(starting.command_root(pulumi, state_dir)), skip_version_check=True)
+        self._environment = starting.environment(state_dir, is_lab=cluster.is_lab)
+        backend = (
+            os.environ.get("PULUMI_BACKEND_URL") or f"file://{starting.made(state_dir / 'pulumi')}?{_WHOLE_OR_NOT}"
+        )
+        workspace = starting.made(state_dir / "workspace")  # by default a temporary folder that nobody removes
         if settings:
-            _link(workspace / settings.name, settings)
+            starting.link_to(workspace / settings.name, settings)
         options = auto.LocalWorkspaceOptions(
             work_dir=str(workspace),
             pulumi_command=self._command,
@@ -244,72 +231,6 @@ def targets(resources: Iterable[Mapping[str, Any]], names: Collection[str]) -> l
     for urn in found:
         found += [each for each in known[urn].get("dependencies") or () if each not in found]
     return found
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
-
-
-def _environment(state_dir: Path, *, is_lab: bool) -> dict[str, str]:
-    paths = [str(_PLUGINS), os.environ.get("PATH", "")]
-    python_path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    home = _made(state_dir / "pulumi-home")
-    lean.without_log_files(home)
-    environment = {
-        "PATH": os.pathsep.join(filter(None, paths)),
-        "PYTHONPATH": os.pathsep.join(filter(None, python_path)),
-        "MENAGERIE_PYTHON": sys.executable,
-        "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "PULUMI_HOME": str(home),
-    }
-    if is_lab or "PULUMI_DEBUG_PROVIDERS" in os.environ:
-        # All plugins are here. A cloud's own provider is fetched by the engine the first time.
-        environment["PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION"] = "true"
-    if not _passphrase_is_given():
-        environment["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(_lab_passphrase(state_dir))
-    return environment
-
-
-def _command_root(pulumi: Path, state_dir: Path) -> Path:
-    """A folder with ``bin/pulumi``, the layout that the Automation API looks for."""
-    link = _made(state_dir / "pulumi-cli" / "bin") / "pulumi"
-    _link(link, pulumi)
-    return link.parent.parent
-
-
-def _link(link: Path, target: Path) -> None:
-    if not link.is_symlink() or link.readlink() != target:
-        link.unlink(missing_ok=True)
-        link.symlink_to(target)
-
-
-def _passphrase_is_given() -> bool:
-    return any(name in os.environ for name in ("PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"))
-
-
-def _refuse_without_passphrase(cluster: Cluster) -> None:
-    if not cluster.is_lab and not _passphrase_is_given():
-        raise PassphraseError(
-            "no passphrase for the stack's secrets; set PULUMI_CONFIG_PASSPHRASE_FILE to a file that holds it"
-        )
-    file = os.environ.get("PULUMI_CONFIG_PASSPHRASE_FILE")
-    if file and not os.path.isfile(file):
-        raise PassphraseError(f"PULUMI_CONFIG_PASSPHRASE_FILE names {file}, and there is no such file")
-    if file and not Path(file).read_text().strip():
-        raise PassphraseError(f"PULUMI_CONFIG_PASSPHRASE_FILE names {file}, which is empty: it would protect nothing")
-
-
-def _lab_passphrase(state_dir: Path) -> Path:
-    """Whole or not there at all: the engine takes an empty file for an empty passphrase."""
-    path = state_dir / "passphrase"
-    if not path.exists():
-        with tempfile.NamedTemporaryFile("w", dir=state_dir) as file:
-            file.write(secrets.token_urlsafe(32))
-            file.flush()
-            os.fsync(file.fileno())
-            os.link(file.name, path)
-    return path
 
 
 def _values(outputs: auto.OutputMap) -> dict[str, object]:

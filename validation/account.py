@@ -14,7 +14,8 @@ from simcloud.faults import Faults
 from simcloud.rules import Offers
 from simcloud.server import simulated_clouds
 from simcloud.world import Record, World, normal
-from stacks.automation import ClusterStack, StackError
+from stacks.automation import ClusterStack
+from stacks.errors import StackError
 from stacks.events import describe
 from stacks.steps import Complaint, Recording, name_of
 from validation.plugin import dynamic_resources

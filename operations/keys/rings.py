@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from cluster.key_rings import RINGS, Ring, RingName
-from stacks.automation import PROJECT, StackError, Summary
+from stacks.automation import PROJECT, Summary
+from stacks.errors import StackError
 from stacks.pki import ring_key
 
 Rings = Mapping[RingName, Ring]

@@ -22,7 +22,7 @@ from operations.upgrade.nodes import Nodes
 from operations.upgrade.plan import GROUP, Plan, Stage, plan
 from operations.upgrade.servers import Servers
 from operations.waiting import Report, TimedOutError
-from stacks.automation import StackError, StackLockedError
+from stacks.errors import StackError, StackLockedError
 from stacks.events import begun, describe
 
 _MIRROR = ("datacentre",)

@@ -1,50 +1,22 @@
-"""The command in this process, with its streams and its exit code; nothing here reaches a real cluster."""
+"""The command in this process; nothing here reaches a real cluster."""
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from cli.running import run
 from cluster.load import load_cluster
 from cluster.spec import Cluster
+from tests.cli.terminal import Menagerie, command
 
 LAB = Path(__file__).resolve().parents[2] / "inventories" / "lab"
 
 
-@dataclass(frozen=True)
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Menagerie = Callable[..., Ran]
-
-
-class Terminal(io.StringIO):
-    """Standard input at which somebody types."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 @pytest.fixture
 def menagerie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Menagerie:
-    """Run a command line; `typed` is what somebody types at a terminal, without it there is none.
-
-    As root, with no cluster built, and with verbs that would act failing the test.
-    """
+    """As root, with no cluster built, and with verbs that would act failing the test."""
     from operations import build
 
     def act(*_: object, **__: object) -> object:
@@ -57,13 +29,7 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Ca
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.delenv("MENAGERIE_DEBUG", raising=False)
 
-    def call(*arguments: str, typed: str | None = None) -> Ran:
-        monkeypatch.setattr("sys.stdin", io.StringIO() if typed is None else Terminal(typed))
-        code = run(arguments)
-        captured = capsys.readouterr()
-        return Ran(code, captured.out, captured.err)
-
-    return call
+    return command(monkeypatch, capsys)
 
 
 @pytest.fixture

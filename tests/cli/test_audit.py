@@ -10,7 +10,7 @@ import pytest
 from audit.evidence import Attempt, Evidence, Kind, Unseen
 from cli import look
 from operations import audit as operation
-from tests.cli.conftest import Menagerie
+from tests.cli.terminal import Menagerie
 
 TRIED = Attempt("M.8", "worker-1 → etcd-main-1 10.77.0.21:2379", True, "silent")
 OPEN = replace(TRIED, ok=False, seen="open")

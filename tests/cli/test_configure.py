@@ -12,7 +12,7 @@ from inventories.batches import Amount
 from inventories.report import Failure, HostReport, Progress, RunReport, Status
 from operations import configure as operation
 from operations.upgrade import guard
-from tests.cli.conftest import Menagerie
+from tests.cli.terminal import Menagerie
 
 DONE, BROKEN, LOST = HostReport(11, 2), HostReport(3, 0, 1), HostReport(0, 0, 0, 1)
 GOOD = RunReport({"worker-1": DONE, "worker-2": HostReport(11)}, changes={"worker-1": ("Places files",)})

@@ -23,7 +23,7 @@ from operations.etcds import look as looking
 from operations.etcds.client import MemberStatus
 from operations.etcds.look import Etcd, Seen, View
 from operations.record.journal import Unrecorded
-from tests.cli.conftest import Menagerie
+from tests.cli.terminal import Menagerie
 
 AGENT = {
     "data_dir": "/var/lib/etcd/main", "disk_free": 10**11, "fsync_p99_s": 0.002, "ahead_s": 0.1, "held": "",

@@ -11,7 +11,7 @@ import pytest
 
 from cli.main import app
 from cluster.codes import reference
-from tests.cli.conftest import Menagerie
+from tests.cli.terminal import Menagerie
 
 ROOT = Path(__file__).resolve().parents[2]
 VERBS = sorted(command.callback.__name__ for command in app.registered_commands if command.callback)

@@ -8,7 +8,7 @@ import pytest
 
 from cli.failures import explain
 from operations.keys import kubelets, pods
-from tests.cli.conftest import Menagerie
+from tests.cli.terminal import Menagerie
 
 
 @pytest.mark.parametrize("verb", ["status", "rotate"])

@@ -17,7 +17,7 @@ from provisioning import install
 from provisioning.bmc import Told
 from provisioning.machines import Machine
 from provisioning.redfish import BmcError, Kind
-from tests.cli.conftest import Menagerie
+from tests.cli.terminal import Menagerie
 from tests.provisioning.support import cluster as built
 
 LYNX = str(Path(__file__).parents[1] / "specs" / "valid-provisioning.yaml")

@@ -12,8 +12,9 @@ from inventories.report import Failure, HostReport, RunReport
 from lab.errors import ForeignLabError
 from operations import build, readiness
 from operations.configure import WorkersError
-from stacks.automation import ClusterStack, PassphraseError, StackLockedError
-from tests.cli.conftest import Menagerie
+from stacks.automation import ClusterStack
+from stacks.errors import PassphraseError, StackLockedError
+from tests.cli.terminal import Menagerie
 
 ON_ONE = ("up", "configure", "preview", "destroy", "status", "verify", "kubeconfig")
 WITH_JSON = ("up", "configure", "preview", "destroy", "status", "verify")

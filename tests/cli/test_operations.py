@@ -12,7 +12,7 @@ from cluster.spec import Cluster
 from operations.record import one_operation, store, take
 from operations.record.holder import Holder
 from operations.record.model import Record, now
-from tests.cli.conftest import Menagerie
+from tests.cli.terminal import Menagerie
 
 LAB = Path(__file__).parents[2] / "inventories" / "lab" / "cluster.yaml"
 

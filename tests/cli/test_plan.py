@@ -11,7 +11,8 @@ from operations import build
 from operations.build import Built
 from operations.costs import Item, Kind
 from operations.plan import Action, Change, Component, Plan
-from stacks.automation import StackError, Summary
+from stacks.automation import Summary
+from stacks.errors import StackError
 from stacks.events import Begun
 
 DISK = "aws:ebs/volume:Volume"

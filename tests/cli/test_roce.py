@@ -13,7 +13,7 @@ from cli import roce as verbs
 from cli.main import app
 from operations import ssh
 from remote import executor
-from tests.cli.conftest import Menagerie
+from tests.cli.terminal import Menagerie
 from tests.roce.support import Fabric
 
 SPECS = Path(__file__).parents[1] / "specs"

@@ -9,7 +9,7 @@ import pytest
 
 from operations import stack
 from operations.status import Item, Status
-from tests.cli.conftest import Menagerie
+from tests.cli.terminal import Menagerie
 
 GOOD = Item("nodes", "worker-1", True, "Ready")
 BAD = Item("etcds", "etcd-main-1", False, "member of main, dead", "./menagerie etcd replace lab main etcd-main-1")

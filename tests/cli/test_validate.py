@@ -12,7 +12,7 @@ from rich.console import Console
 
 from cli import validate as verb
 from cluster.load import clusters
-from tests.cli.conftest import Menagerie
+from tests.cli.terminal import Menagerie
 from validation import fleet
 from validation.fleet import NoEngineError, Options, Subject
 from validation.model import ClusterResult, Finding, Outcome, Report, Stage, result, skipped

@@ -17,7 +17,8 @@ from operations.configure import WorkersError
 from operations.record import LockedError, one_operation, read_ledger
 from operations.upgrade import guard
 from operations.upgrade.guard import OtherReleaseError
-from stacks.automation import StackError, StackLockedError, Summary
+from stacks.automation import Summary
+from stacks.errors import StackError, StackLockedError
 
 ROOT = Path(__file__).parents[2]
 UNREACHABLE = RunReport(

@@ -15,7 +15,7 @@ from inventories.report import Failure, HostReport, Progress, RunReport, Status
 from operations import configure as operation
 from operations.access import ROOT
 from operations.configure import Request, WorkersError, configure, plan
-from stacks.automation import StackLockedError
+from stacks.errors import StackLockedError
 from stacks.turns import turn
 
 DONE, BROKEN, LOST = HostReport(11, 1), HostReport(3, 0, 1), HostReport(0, 0, 0, 1)

@@ -16,7 +16,8 @@ from operations.costs import Item, Kind
 from operations.plan import Action, Plan, Planner
 from simcloud.server import simulated_clouds
 from simcloud.world import World
-from stacks.automation import ClusterStack, StackError
+from stacks.automation import ClusterStack
+from stacks.errors import StackError
 from stacks.events import Begun, begun
 from tools import build as programs
 

@@ -2,51 +2,28 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from cli.running import run
 from cluster.spec import Cluster
 from operations import drain
 from operations.drain import Mark, cordon, mark_of
 from operations.reboot_needs import all_nodes
-from tests.operations.conftest import outputs
+from tests.cli.terminal import Menagerie, command
+from tests.operations.operators import Operator
 from tests.operations.real_cluster import World
 
 pytestmark = pytest.mark.xdist_group("real_cluster")
 NAMES = ("worker-1", "worker-2", "worker-3")
 WHY = "packages were installed that ask for it: linux-image-6.1.0-40-amd64"
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-class Access:
-    """An operator's, to the cluster of this test."""
-
-    def __init__(self, fleet: World) -> None:
-        self.outputs, self.api = outputs(), fleet.api
-
-    @contextmanager
-    def ssh_key_file(self) -> Iterator[None]:
-        yield None
 
 
 @pytest.fixture
@@ -59,7 +36,7 @@ def fleet(real: World) -> World:
 @pytest.fixture
 def menagerie(
     fleet: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Ran]:
+) -> Menagerie:
     @contextmanager
     def ssh(cluster: Cluster, known_hosts: str, key: Path | None) -> Iterator[World]:
         yield fleet
@@ -67,30 +44,25 @@ def menagerie(
     monkeypatch.setattr(drain, "AGAIN_S", 0.5)
     monkeypatch.setattr("operations.reboot.STATE", tmp_path)
     monkeypatch.setattr("operations.ssh.Ssh", ssh)
-    monkeypatch.setattr("operations.stack.access_to", lambda *_: Access(fleet))
+    monkeypatch.setattr("operations.stack.access_to", lambda *_: Operator(fleet))
     monkeypatch.setattr("operations.configure.has_stack", lambda _: True)
     monkeypatch.setattr("operations.lab.os.geteuid", lambda: 0)
 
-    def call(*words: str, typed: str | None = None) -> Ran:
-        monkeypatch.setattr("sys.stdin", io.StringIO() if typed is None else Terminal(typed))
-        code = run(["reboot", "lab", *words])
-        told = capsys.readouterr()
-        return Ran(code, told.out, told.err)
-
-    return call
+    menagerie = command(monkeypatch, capsys)
+    return lambda *words, **typed: menagerie("reboot", "lab", *words, **typed)
 
 
 def boots(fleet: World) -> list[int]:
     return [fleet.hosts[name].boots for name in NAMES]
 
 
-def test_where_nothing_needs_it_nothing_is_done_and_nobody_asked(menagerie: Callable[..., Ran], fleet: World) -> None:
+def test_where_nothing_needs_it_nothing_is_done_and_nobody_asked(menagerie: Menagerie, fleet: World) -> None:
     ran = menagerie()
     assert (ran.code, ran.out) == (0, "lab: no reboot needed, 3 hosts asked\n")
     assert boots(fleet) == [0, 0, 0]
 
 
-def test_a_dry_run_names_hosts_and_reasons_and_touches_none(menagerie: Callable[..., Ran], fleet: World) -> None:
+def test_a_dry_run_names_hosts_and_reasons_and_touches_none(menagerie: Menagerie, fleet: World) -> None:
     fleet.hosts["worker-2"].reasons = [WHY]
     ran = menagerie("--check")
     assert (ran.code, ran.out) == (0, "lab: 1 of 3 hosts need a reboot; none was touched\n")
@@ -102,7 +74,7 @@ def test_a_dry_run_names_hosts_and_reasons_and_touches_none(menagerie: Callable[
     assert (boots(fleet), any(node.spec.unschedulable for node in all_nodes(fleet.api()))) == ([0, 0, 0], False)
 
 
-def test_it_asks_before_it_begins_and_says_what_ends(menagerie: Callable[..., Ran], fleet: World) -> None:
+def test_it_asks_before_it_begins_and_says_what_ends(menagerie: Menagerie, fleet: World) -> None:
     fleet.hosts["worker-2"].reasons = [WHY]
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "x", "uid": "0", "controller": True}
     fleet.pod("own", "worker-2", ownerReferences=[owner], volumes=[{"name": "s", "emptyDir": {}}])
@@ -117,7 +89,7 @@ def test_it_asks_before_it_begins_and_says_what_ends(menagerie: Callable[..., Ra
     assert "✓ worker-2" in ran.err
 
 
-def test_a_limit_is_heeded_and_json_is_one_document(menagerie: Callable[..., Ran], fleet: World) -> None:
+def test_a_limit_is_heeded_and_json_is_one_document(menagerie: Menagerie, fleet: World) -> None:
     for host in fleet.hosts.values():
         host.reasons = [WHY]
     ran = menagerie("--limit", "rack_onprem_r2", "--json")
@@ -128,7 +100,7 @@ def test_a_limit_is_heeded_and_json_is_one_document(menagerie: Callable[..., Ran
     assert menagerie("--limit", "worker-9").code == 2
 
 
-def test_a_failure_is_told_with_its_way_on_and_what_was_not_begun(menagerie: Callable[..., Ran], fleet: World) -> None:
+def test_a_failure_is_told_with_its_way_on_and_what_was_not_begun(menagerie: Menagerie, fleet: World) -> None:
     for host in fleet.hosts.values():
         host.reasons = [WHY]
     fleet.hosts["worker-1"].boot_s = 600
@@ -140,9 +112,7 @@ def test_a_failure_is_told_with_its_way_on_and_what_was_not_begun(menagerie: Cal
     assert [each["state"] for each in told["hosts"]] == ["failed", "not begun", "not begun"]
 
 
-def test_hosts_that_do_not_answer_are_left_out_and_told_by_the_exit_code(
-    menagerie: Callable[..., Ran], fleet: World
-) -> None:
+def test_hosts_that_do_not_answer_are_left_out_and_told_by_the_exit_code(menagerie: Menagerie, fleet: World) -> None:
     fleet.hosts["worker-1"].answers = False
     fleet.hosts["worker-3"].reasons = [WHY]
     ran = menagerie("--yes")
@@ -150,7 +120,7 @@ def test_hosts_that_do_not_answer_are_left_out_and_told_by_the_exit_code(
     assert "1 of 1 hosts rebooted\n  worker-1: ssh: connect to host" in ran.err
 
 
-def test_pods_that_would_be_lost_end_it_before_it_begins(menagerie: Callable[..., Ran], fleet: World) -> None:
+def test_pods_that_would_be_lost_end_it_before_it_begins(menagerie: Menagerie, fleet: World) -> None:
     fleet.hosts["worker-3"].reasons = [WHY]
     fleet.pod("bare", "worker-3")
     ran = menagerie("--yes")
@@ -160,9 +130,7 @@ def test_pods_that_would_be_lost_end_it_before_it_begins(menagerie: Callable[...
     assert boots(fleet) == [0, 0, 1]
 
 
-def test_another_run_over_the_same_hosts_is_refused(
-    menagerie: Callable[..., Ran], fleet: World, tmp_path: Path
-) -> None:
+def test_another_run_over_the_same_hosts_is_refused(menagerie: Menagerie, fleet: World, tmp_path: Path) -> None:
     (tmp_path / "lab").mkdir()
     holder = (
         "import sys, time; from pathlib import Path; from stacks.turns import turn\n"
@@ -180,14 +148,14 @@ def test_another_run_over_the_same_hosts_is_refused(
 
 
 @pytest.mark.parametrize("words", [("--drain-timeout", "5"), ("--back-timeout", "soon"), ("--at-once", "0")])
-def test_options_that_are_none_are_refused(menagerie: Callable[..., Ran], words: tuple[str, str]) -> None:
+def test_options_that_are_none_are_refused(menagerie: Menagerie, words: tuple[str, str]) -> None:
     ran = menagerie(*words)
     assert ran.code == 2
     assert words[0] in ran.err
 
 
 def test_an_interrupted_run_leaves_its_mark_and_the_next_one_ends_it(
-    menagerie: Callable[..., Ran], fleet: World, monkeypatch: pytest.MonkeyPatch
+    menagerie: Menagerie, fleet: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from operations import rolling
 
@@ -216,9 +184,7 @@ def test_an_interrupted_run_leaves_its_mark_and_the_next_one_ends_it(
     assert mark_of(fleet.core.read_node("worker-1")) is None
 
 
-def test_a_node_that_was_cordoned_by_hand_is_rebooted_and_stays_cordoned(
-    menagerie: Callable[..., Ran], fleet: World
-) -> None:
+def test_a_node_that_was_cordoned_by_hand_is_rebooted_and_stays_cordoned(menagerie: Menagerie, fleet: World) -> None:
     fleet.hosts["worker-1"].reasons = [WHY]
     fleet.merge("/api/v1/nodes/worker-1", {"spec": {"unschedulable": True}})
     assert menagerie("--yes").code == 0
@@ -226,7 +192,7 @@ def test_a_node_that_was_cordoned_by_hand_is_rebooted_and_stays_cordoned(
     assert (boots(fleet), node.spec.unschedulable, mark_of(node)) == ([1, 0, 0], True, None)
 
 
-def test_what_another_verb_took_out_is_left_to_it(menagerie: Callable[..., Ran], fleet: World) -> None:
+def test_what_another_verb_took_out_is_left_to_it(menagerie: Menagerie, fleet: World) -> None:
     cordon(fleet.api(), "worker-1", Mark("repair", "GPU 3 has fallen off the bus"))
     assert menagerie("--yes").code == 0
     fleet.hosts["worker-1"].reasons = [WHY]

@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from cli.running import run
 from cluster.spec import Cluster
 from operations import removals
 from operations.drain import mark_of
 from operations.reboot import Rebooter
 from operations.repair import records
-from tests.operations.conftest import outputs
+from tests.cli.terminal import Menagerie, command
+from tests.operations.operators import Operator
 from tests.operations.real_cluster import World
 from tests.operations.repairs import NAMES, SETTINGS, joined, silence
 
 pytestmark = pytest.mark.xdist_group("real_cluster")
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-class Access:
-    """An operator's, to the cluster of this test."""
-
-    def __init__(self, fleet: World) -> None:
-        self.outputs, self.api = outputs(), fleet.api
-
-    @contextmanager
-    def ssh_key_file(self) -> Iterator[None]:
-        yield None
 
 
 @pytest.fixture
@@ -58,38 +34,33 @@ def menagerie(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-) -> Callable[..., Ran]:
+) -> Menagerie:
     @contextmanager
     def ssh(cluster: Cluster, known_hosts: str, key: Path | None) -> Iterator[World]:
         yield fleet
 
     monkeypatch.setattr("operations.reboot.STATE", tmp_path)
     monkeypatch.setattr("operations.ssh.Ssh", ssh)
-    monkeypatch.setattr("operations.stack.access_to", lambda *_: Access(fleet))
+    monkeypatch.setattr("operations.stack.access_to", lambda *_: Operator(fleet))
     monkeypatch.setattr("operations.repair.means.control_plane", lambda *_: "")
     # Of a node_startup in which no node is judged nobody could come back.
     monkeypatch.setattr("operations.repair.means.Rebooter", lambda *given: Rebooter(*given[:4], 30.0))
     monkeypatch.setattr("cli.repair.checked", lambda _: build({"repair": SETTINGS}))
 
-    def call(*words: str, typed: str | None = None) -> Ran:
-        monkeypatch.setattr("sys.stdin", io.StringIO() if typed is None else Terminal(typed))
-        code = run(["repair", "lab", *words])
-        told = capsys.readouterr()
-        return Ran(code, told.out, told.err)
-
-    return call
+    menagerie = command(monkeypatch, capsys)
+    return lambda *words, **typed: menagerie("repair", "lab", *words, **typed)
 
 
 def boots(fleet: World) -> list[int]:
     return [fleet.hosts[name].boots for name in NAMES]
 
 
-def test_where_nothing_is_broken_nothing_is_done_and_nobody_asked(menagerie: Callable[..., Ran], fleet: World) -> None:
+def test_where_nothing_is_broken_nothing_is_done_and_nobody_asked(menagerie: Menagerie, fleet: World) -> None:
     ran = menagerie()
     assert (ran.code, ran.out) == (0, "lab: nothing to repair, 3 nodes looked at\n"), ran.err
 
 
-def test_a_dry_run_says_what_is_broken_and_changes_nothing(menagerie: Callable[..., Ran], fleet: World) -> None:
+def test_a_dry_run_says_what_is_broken_and_changes_nothing(menagerie: Menagerie, fleet: World) -> None:
     silence(fleet, "worker-2")
     ran = menagerie("--dry-run")
     assert (ran.code, ran.out) == (1, "lab: 1 of 3 nodes to repair, 1 may start; none was touched\n")
@@ -100,7 +71,7 @@ def test_a_dry_run_says_what_is_broken_and_changes_nothing(menagerie: Callable[.
     assert (removals.known(fleet.api()), records.known(fleet.api())) == (((), False), {})
 
 
-def test_it_asks_before_it_begins_and_says_what_became_of_each(menagerie: Callable[..., Ran], fleet: World) -> None:
+def test_it_asks_before_it_begins_and_says_what_became_of_each(menagerie: Menagerie, fleet: World) -> None:
     silence(fleet, "worker-2")
     ran = menagerie()
     assert (ran.code, "./menagerie repair lab --yes" in ran.err) == (2, True)
@@ -111,7 +82,7 @@ def test_it_asks_before_it_begins_and_says_what_became_of_each(menagerie: Callab
     assert ("✓ worker-2  mended: reboot" in ran.err, boots(fleet)) == (True, [0, 1, 0])
 
 
-def test_a_brake_is_told_and_an_override_is_printed(menagerie: Callable[..., Ran], fleet: World) -> None:
+def test_a_brake_is_told_and_an_override_is_printed(menagerie: Menagerie, fleet: World) -> None:
     silence(fleet, "worker-1", "worker-3")
     ran = menagerie("--yes", "--max-unhealthy", "40%")
     assert (ran.code, boots(fleet)) == (1, [0, 0, 0])
@@ -121,7 +92,7 @@ def test_a_brake_is_told_and_an_override_is_printed(menagerie: Callable[..., Ran
     assert ([each["allowed"] for each in told["hosts"]], told["brakes"][0]["kind"]) == ([False, False], "pool")
 
 
-def test_a_ticket_stays_until_it_is_told_that_it_is_mended(menagerie: Callable[..., Ran], fleet: World) -> None:
+def test_a_ticket_stays_until_it_is_told_that_it_is_mended(menagerie: Menagerie, fleet: World) -> None:
     silence(fleet, "worker-2")
     fleet.hosts["worker-2"].answers = False
     ran = menagerie("--yes", "--json")
@@ -137,7 +108,7 @@ def test_a_ticket_stays_until_it_is_told_that_it_is_mended(menagerie: Callable[.
 
 
 def test_a_service_goes_on_after_what_passes(
-    menagerie: Callable[..., Ran], fleet: World, monkeypatch: pytest.MonkeyPatch
+    menagerie: Menagerie, fleet: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from operations.waiting import TimedOutError
 
@@ -174,7 +145,7 @@ def test_a_service_goes_on_after_what_passes(
     ],
 )
 def test_options_that_are_none_are_refused(
-    menagerie: Callable[..., Ran], fleet: World, words: tuple[str, ...], told: str
+    menagerie: Menagerie, fleet: World, words: tuple[str, ...], told: str
 ) -> None:
     ran = menagerie(*words)
     assert (ran.code, told in ran.err) == (2, True), ran.err

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from contextlib import nullcontext
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from cli.running import run
 from cluster import versions
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
@@ -24,6 +22,7 @@ from operations.upgrade.plan import plan
 from operations.upgrade.run import Choices, HostsError, StoppedError, Upgrade, looked
 from operations.upgrade.versions import Running
 from operations.waiting import TimedOutError
+from tests.cli.terminal import Menagerie, Ran, command
 
 OLD, NEW = "1.35.4", "1.36.4"
 BEFORE, NOW = "2.2.9", versions.CONTAINERD
@@ -188,19 +187,8 @@ def test_a_spec_that_says_more_than_another_version_is_refused(
     assert all(f"more than the version: {other}; " in each and "menagerie up lab" in each for each in found)
 
 
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 @pytest.fixture
-def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], parts: Parts) -> Callable[..., Ran]:
+def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], parts: Parts) -> Menagerie:
     monkeypatch.setattr("operations.stack.access_to", lambda *_: parts.access)
     monkeypatch.setattr("operations.lab.os.geteuid", lambda: 0)
     monkeypatch.setattr("operations.record.one_operation", lambda *_, **__: nullcontext(Unrecorded()))
@@ -209,17 +197,12 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
         monkeypatch.setattr(
             upgrade_run, "looked", lambda cluster, access, choices, report, _: (plan(cluster, running), found)
         )
-        monkeypatch.setattr("sys.stdin", io.StringIO() if typed is None else Terminal(typed))
-        code = run(["upgrade", "lab", *words])
-        told = capsys.readouterr()
-        return Ran(code, told.out, told.err)
+        return command(monkeypatch, capsys)("upgrade", "lab", *words, typed=typed)
 
     return call
 
 
-def test_a_dry_run_shows_what_runs_and_the_order_and_touches_nothing(
-    menagerie: Callable[..., Ran], parts: Parts
-) -> None:
+def test_a_dry_run_shows_what_runs_and_the_order_and_touches_nothing(menagerie: Menagerie, parts: Parts) -> None:
     done = menagerie(runs(OLD), [], "--dry-run")
     assert (done.code, parts.seen) == (0, [])
     assert "API servers: api-1 1.35.4, api-2 1.35.4; kube-proxy: 1.35.4" in done.err
@@ -231,7 +214,7 @@ def test_a_dry_run_shows_what_runs_and_the_order_and_touches_nothing(
     assert done.out == "lab: nothing stands in the way of Kubernetes 1.36.4; nothing was touched\n"
 
 
-def test_another_containerd_alone_is_shown_asked_about_and_told(menagerie: Callable[..., Ran]) -> None:
+def test_another_containerd_alone_is_shown_asked_about_and_told(menagerie: Menagerie) -> None:
     looked_at = menagerie(runs(NEW, BEFORE), [], "--dry-run")
     assert f"nodes: 3 with 1.36.4 and containerd {BEFORE}\n1. workers at sites to 1.36.4 and containerd {NOW}: " in (
         looked_at.err
@@ -244,7 +227,7 @@ def test_another_containerd_alone_is_shown_asked_about_and_told(menagerie: Calla
 
 @pytest.mark.parametrize("more", [["--dry-run"], ["--yes"], ["--json"]])
 def test_what_stands_in_the_way_is_said_at_once_and_nothing_is_touched(
-    menagerie: Callable[..., Ran], parts: Parts, more: list[str]
+    menagerie: Menagerie, parts: Parts, more: list[str]
 ) -> None:
     done = menagerie(runs(OLD), ["a budget", "a mark"], *more)
     assert (done.code, parts.seen) == (2, [])
@@ -253,33 +236,33 @@ def test_what_stands_in_the_way_is_said_at_once_and_nothing_is_touched(
         assert json.loads(done.out)["error"]["code"] == "upgrade-refused"
 
 
-def test_without_a_terminal_or_a_yes_nothing_is_touched(menagerie: Callable[..., Ran], parts: Parts) -> None:
+def test_without_a_terminal_or_a_yes_nothing_is_touched(menagerie: Menagerie, parts: Parts) -> None:
     assert menagerie(runs(OLD), []).code == 2
     assert menagerie(runs(OLD), [], typed="n\n").code == 1
     assert parts.seen == []
 
 
-def test_a_yes_does_all_of_it(menagerie: Callable[..., Ran], parts: Parts) -> None:
+def test_a_yes_does_all_of_it(menagerie: Menagerie, parts: Parts) -> None:
     done = menagerie(runs(OLD), [], typed="y\n")
     assert (done.code, done.out) == (0, "lab: now Kubernetes 1.36.4\n")
     assert "Take lab to Kubernetes 1.36.4?" in done.err
     assert len(parts.seen) == 6
 
 
-def test_where_all_runs_already_nothing_is_asked(menagerie: Callable[..., Ran], parts: Parts) -> None:
+def test_where_all_runs_already_nothing_is_asked(menagerie: Menagerie, parts: Parts) -> None:
     done = menagerie(runs(NEW), [])
     assert (done.code, done.out) == (0, f"lab: all that is asked about runs Kubernetes 1.36.4 and containerd {NOW}\n")
     assert parts.seen == []
 
 
-def test_json_says_what_was_done(menagerie: Callable[..., Ran]) -> None:
+def test_json_says_what_was_done(menagerie: Menagerie) -> None:
     done = menagerie(runs(OLD), [], "--json")
     assert done.code == 0, done.err
     document = json.loads(done.out)
     assert (document["done"], document["servers"], document["wanted"]) == (True, ["api-1", "api-2"], NEW)
 
 
-def test_a_pool_that_there_is_not_is_refused_with_those_that_there_are(menagerie: Callable[..., Ran]) -> None:
+def test_a_pool_that_there_is_not_is_refused_with_those_that_there_are(menagerie: Menagerie) -> None:
     done = menagerie(runs(OLD), [], "--pool", "gpu")
     assert done.code == 2
     assert "gpu is no pool at a site of lab; there are: workers" in done.err

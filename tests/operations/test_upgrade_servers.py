@@ -14,7 +14,8 @@ from operations.upgrade.guard import OtherReleaseError, other_release, refuse_ot
 from operations.upgrade.plan import GROUP
 from operations.upgrade.servers import Servers
 from operations.waiting import TimedOutError
-from stacks.automation import StackError, targets
+from stacks.automation import targets
+from stacks.errors import StackError
 
 OLD, NEW = "1.35.4", "1.36.4"
 

@@ -26,7 +26,7 @@ from provisioning.machines import Machine, machines
 from provisioning.redfish import BmcError, Kind, Patience, Redfish
 from provisioning.render import tree, write
 from provisioning.trust import Login, Trust
-from tests.cli.conftest import Menagerie
+from tests.cli.terminal import Menagerie
 from tests.provisioning.emulator import Emulated, emulated
 from tests.provisioning.support import KEYS, LOGIN, certificate, free_port, local_cluster
 

@@ -13,7 +13,7 @@ from cli.machines import app
 from cluster.load import load_cluster
 from provisioning.machines import machines
 from provisioning.render import write
-from tests.cli.conftest import Menagerie
+from tests.cli.terminal import Menagerie
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "provisioning-jaguar"

@@ -16,7 +16,8 @@ from cluster.load import load_cluster
 from cluster.spec import Cluster
 from network import addresses
 from stacks import pki, pki_resources
-from stacks.automation import ClusterStack, StackError, Summary
+from stacks.automation import ClusterStack, Summary
+from stacks.errors import StackError
 from stacks.protection import is_protected
 from tools import build
 

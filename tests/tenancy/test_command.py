@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from cli.running import run
 from cluster.spec import Cluster
-from tests.operations.test_repair_command import Terminal
+from tests.cli.terminal import Menagerie, Ran, command
 from tests.tenancy.real import Server
 
 pytestmark = pytest.mark.xdist_group("tenancy")
 
 PEOPLE = "people: {ana: {}, bo: {}, cleo: {}}\nteams: {robotics: {members: [ana, bo], owners: [ana]}}\n"
-
-
-class Ran(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture
@@ -33,7 +24,7 @@ def menagerie(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-) -> Callable[..., Ran]:
+) -> Menagerie:
     (tmp_path / "people.yaml").write_text(PEOPLE)
     monkeypatch.setattr("operations.stack.access_to", lambda *_: server)
     monkeypatch.setattr("cli.tenancy._folder", lambda _: tmp_path)
@@ -41,15 +32,12 @@ def menagerie(
     def call(*words: str, typed: str | None = None, spec: dict[str, object] | None = None) -> Ran:
         tenancy = {"directory": {"file": "people.yaml"}} if spec is None else spec
         monkeypatch.setattr("cli.tenancy.checked", lambda _: build({"tenancy": tenancy or None}))
-        monkeypatch.setattr("sys.stdin", io.StringIO() if typed is None else Terminal(typed))
-        code = run(["tenancy", words[0], "lab", *words[1:]])
-        told = capsys.readouterr()
-        return Ran(code, told.out, told.err)
+        return command(monkeypatch, capsys)("tenancy", words[0], "lab", *words[1:], typed=typed)
 
     return call
 
 
-def test_a_dry_run_says_all_and_changes_nothing(menagerie: Callable[..., Ran], server: Server) -> None:
+def test_a_dry_run_says_all_and_changes_nothing(menagerie: Menagerie, server: Server) -> None:
     before = server.versions()
     ran = menagerie("sync", "--dry-run")
     # 4 namespaces, each with quota, limits and editors; owners of the team, and their role once.
@@ -59,7 +47,7 @@ def test_a_dry_run_says_all_and_changes_nothing(menagerie: Callable[..., Ran], s
     assert server.versions() == before
 
 
-def test_it_asks_and_makes_the_changes_and_has_nothing_left(menagerie: Callable[..., Ran], server: Server) -> None:
+def test_it_asks_and_makes_the_changes_and_has_nothing_left(menagerie: Menagerie, server: Server) -> None:
     ran = menagerie("sync")
     assert (ran.code, "./menagerie tenancy sync lab --yes" in ran.err) == (2, True)
     assert menagerie("sync", typed="n\n").code == 1
@@ -71,7 +59,7 @@ def test_it_asks_and_makes_the_changes_and_has_nothing_left(menagerie: Callable[
     assert "team-robotics  team robotics  in use: ana, bo (owners: ana)" in ran.out
 
 
-def test_who_left_is_frozen_and_shown_so(menagerie: Callable[..., Ran], server: Server, tmp_path: Path) -> None:
+def test_who_left_is_frozen_and_shown_so(menagerie: Menagerie, server: Server, tmp_path: Path) -> None:
     assert menagerie("sync", "--yes").code == 0
     (tmp_path / "people.yaml").write_text(PEOPLE.replace(", cleo: {}", ""))
     told = json.loads(menagerie("sync", "--json").out)
@@ -84,7 +72,7 @@ def test_who_left_is_frozen_and_shown_so(menagerie: Callable[..., Ran], server: 
 
 
 def test_a_halved_directory_is_refused_until_the_loss_is_accepted(
-    menagerie: Callable[..., Ran], server: Server, tmp_path: Path
+    menagerie: Menagerie, server: Server, tmp_path: Path
 ) -> None:
     assert menagerie("sync", "--yes").code == 0
     (tmp_path / "people.yaml").write_text("people: {ana: {}}\nteams: {robotics: {members: [ana]}}\n")
@@ -98,13 +86,13 @@ def test_a_halved_directory_is_refused_until_the_loss_is_accepted(
     assert menagerie("sync", "--yes").code == 0
 
 
-def test_a_file_with_errors_is_bad_input(menagerie: Callable[..., Ran], server: Server, tmp_path: Path) -> None:
+def test_a_file_with_errors_is_bad_input(menagerie: Menagerie, server: Server, tmp_path: Path) -> None:
     (tmp_path / "people.yaml").write_text("people: {ana: {}}\nteams: {robotics: {members: [anna]}}\n")
     ran = menagerie("sync", "--yes")
     assert (ran.code, "error[TEN-009] anna of team robotics is nobody in people" in ran.err) == (2, True)
 
 
-def test_a_directory_that_is_down_and_a_spec_without_one_are_told(menagerie: Callable[..., Ran]) -> None:
+def test_a_directory_that_is_down_and_a_spec_without_one_are_told(menagerie: Menagerie) -> None:
     ldap = {"urls": ["ldaps://127.0.0.1:1"], "people": {"base": "o=x"}, "teams": {"base": "o=x"}}
     ran = menagerie("sync", "--json", spec={"directory": {"ldap": ldap}})
     error = json.loads(ran.out)["error"]
@@ -115,12 +103,12 @@ def test_a_directory_that_is_down_and_a_spec_without_one_are_told(menagerie: Cal
 
 
 @pytest.mark.parametrize("words", [("--watch", "5"), ("--watch", "5", "--yes", "--accept-loss")])
-def test_a_service_is_not_asked_and_accepts_no_loss(menagerie: Callable[..., Ran], words: tuple[str, ...]) -> None:
+def test_a_service_is_not_asked_and_accepts_no_loss(menagerie: Menagerie, words: tuple[str, ...]) -> None:
     assert menagerie("sync", *words).code == 2
 
 
 def test_a_service_goes_on_after_what_passes(
-    menagerie: Callable[..., Ran], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    menagerie: Menagerie, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "people.yaml").write_text("people: {ana: {}\n")
     rounds: list[float] = []

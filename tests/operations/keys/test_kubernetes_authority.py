@@ -24,8 +24,8 @@ from operations.keys import kubelets, rings, trusted
 from operations.keys.kubelets import KubeletsBehindError
 from operations.keys.pods import PodsBehindError
 from operations.keys.status import look
-from stacks.automation import StackError
 from stacks.certificates import Request, Signed, issue
+from stacks.errors import StackError
 from tests.operations.keys.region import Region
 from tests.operations.keys.test_rotation import Cut, rotation
 from tests.operations.keys.workers import CLIENT, Worker, asked_for, worker

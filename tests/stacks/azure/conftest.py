@@ -25,7 +25,8 @@ from simcloud.server import simulated_clouds
 from simcloud.values import plain
 from simcloud.world import Record, World
 from stacks import lean
-from stacks.automation import ClusterStack, StackError
+from stacks.automation import ClusterStack
+from stacks.errors import StackError
 from stacks.program import declare
 from stacks.steps import Recording
 from tools import build as programs

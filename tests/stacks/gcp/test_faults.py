@@ -14,7 +14,8 @@ import pytest
 from cluster.load import load_cluster
 from simcloud.faults import Faults
 from simcloud.world import Record, World
-from stacks.automation import ClusterStack, StackError
+from stacks.automation import ClusterStack
+from stacks.errors import StackError
 from tests.stacks.engines import kill_engine, until_met
 from tests.stacks.gcp.conftest import ROOT, changed, opened, ready
 

@@ -1,0 +1,24 @@
+"""Changes of what others change too: by resourceVersion, and again where somebody else was quicker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import TypeVar
+
+from kubernetes.client.exceptions import ApiException
+
+_ATTEMPTS = 20
+
+_T = TypeVar("_T")
+
+
+def until_settled(attempt: Callable[[], _T]) -> _T:
+    """What `attempt` gives, which looks and writes what follows from it. Raises the conflict after 20 attempts."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return attempt()
+        except ApiException as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+    return attempt()

@@ -1,0 +1,20 @@
+"""Who runs a verb on the world of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.operations.conftest import outputs
+from tests.operations.real_cluster import World
+
+
+class Operator:
+    """Stands for `operations.access.Access`."""
+
+    def __init__(self, world: World) -> None:
+        self.outputs, self.api = outputs(), world.api
+
+    @contextmanager
+    def ssh_key_file(self) -> Iterator[None]:
+        yield None
