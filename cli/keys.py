@@ -11,7 +11,7 @@ from rich.text import Text
 
 from cli import exits
 from cli.asking import confirm
-from cli.options import ClusterArg, JsonOpt, YesOpt, examples
+from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt, examples
 from cli.output import Details, console, errors, note, print_json
 from cli.specs import checked
 from cluster.key_rings import RINGS, RingName
@@ -83,7 +83,7 @@ def rotate(
             help="kubernetes-ca: the pods that started before read kube-root-ca.crt again while they run, or never ask the API.",
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")] = False,
+    dry_run: DryOpt = False,
     yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:

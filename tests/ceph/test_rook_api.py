@@ -16,8 +16,7 @@ from ceph.facts import judge
 from cluster.spec import Cluster
 from control_plane.objects import Object, applied
 from tests.control_plane.real_api import PATIENCE_S, RealApi, running
-from tools import build as programs
-from tools.golang import GoMissing
+from tests.programs import program
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("rook-api")]
 CRDS = Path(__file__).parents[3] / "shared" / "data" / "rook-crds.yaml"
@@ -34,22 +33,12 @@ def crds() -> list[Object]:
 
 @pytest.fixture(scope="module")
 def api(crds: list[Object], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
-    with running(_program, tmp_path_factory.mktemp("api")) as ready:
+    with running(program, tmp_path_factory.mktemp("api")) as ready:
         for crd in crds:
             status, said = ready.apply(applied(crd))
             assert status < 300, (crd["metadata"]["name"], said)
         _served(ready, {crd["metadata"]["name"] for crd in crds})
         yield ready
-
-
-def _program(name: str) -> Path:
-    try:
-        built = {str(state["program"]): Path(str(state["path"])) for state in programs.states() if state["built"]}
-    except GoMissing:
-        built = {}
-    if name not in built:
-        pytest.skip(f"no {name} in the cache")
-    return built[name]
 
 
 def _served(api: RealApi, names: set[str]) -> None:

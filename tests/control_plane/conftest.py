@@ -12,8 +12,7 @@ from cluster.files import HostConfig
 from cluster.spec import Cluster
 from control_plane import host_config
 from network.addresses import plan
-from tools import build as programs
-from tools.golang import GoMissing
+from tests import programs
 
 
 @pytest.fixture(scope="session")
@@ -29,14 +28,4 @@ def config(lab: Cluster, source: ArtefactSource) -> HostConfig:
 @pytest.fixture(scope="session")
 def program() -> Callable[[str], Path]:
     """program("kubeadm"): its path in the cache; the test is skipped where it was not built yet."""
-
-    def found(name: str) -> Path:
-        try:
-            built = {str(state["program"]): Path(str(state["path"])) for state in programs.states() if state["built"]}
-        except GoMissing:
-            built = {}
-        if name not in built:
-            pytest.skip(f"no {name} in the cache")
-        return built[name]
-
-    return found
+    return programs.program

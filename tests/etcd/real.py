@@ -23,19 +23,15 @@ from etcd.flags import flags, pki_dir
 from etcd.members import http_port, members, metrics_port, settings
 from etcd.render import secrets
 from network.addresses import plan
-from tools import build as programs
-from tools.golang import GoMissing
+from tests.programs import built
 
 
 def _programs() -> tuple[Path, Path] | None:
     """etcd and etcdctl: beside MENAGERIE_ETCD, or those that were built into the cache."""
     if chosen := os.environ.get("MENAGERIE_ETCD"):
         return Path(chosen), Path(chosen).with_name("etcdctl")
-    try:
-        built = {str(state["program"]): Path(str(state["path"])) for state in programs.states() if state["built"]}
-        return built["etcd"], built["etcdctl"]
-    except (KeyError, GoMissing):
-        return None
+    found = built()
+    return (found["etcd"], found["etcdctl"]) if {"etcd", "etcdctl"} <= set(found) else None
 
 
 PROGRAMS = _programs()

@@ -13,24 +13,14 @@ import pytest
 from etcd.host.menagerie_etcd import backup, members
 from etcd.host.menagerie_etcd.repository import Repository, RepositoryError
 from tests.etcd.backup_support import Buckets, Fleet, Hosts, until
-from tools import build as programs
-from tools.golang import GoMissing
+from tests.programs import built, needs
 
 NEEDED = ("etcd", "etcdctl", "etcdutl", "restic", "versitygw")
 NAMES = ("etcd-main-1", "etcd-main-2", "etcd-main-3")
 
 
-def _built() -> dict[str, Path]:
-    try:
-        return {str(each["program"]): Path(str(each["path"])) for each in programs.states() if each["built"]}
-    except GoMissing:
-        return {}
-
-
-PROGRAMS = _built()
-pytestmark = pytest.mark.skipif(
-    not set(NEEDED) <= set(PROGRAMS), reason=f"not all in the cache: python -m tools {' '.join(NEEDED)}"
-)
+PROGRAMS = built()
+pytestmark = needs(NEEDED)
 
 
 @pytest.fixture(scope="module")

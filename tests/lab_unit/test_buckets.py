@@ -19,23 +19,13 @@ from etcd import backups as place
 from etcd.host.menagerie_etcd.repository import Repository
 from lab import buckets, mounts, plan, processes, state
 from lab.plan import LabSpec
-from tools import build as programs
-from tools.golang import GoMissing
+from tests.programs import built, needs
 
 KEY = {"access_key_id": "menagerie", "secret_access_key": "ab" * 32}
 
 
-def _built() -> dict[str, Path]:
-    try:
-        return {str(each["program"]): Path(str(each["path"])) for each in programs.states() if each["built"]}
-    except GoMissing:
-        return {}
-
-
-PROGRAMS = _built()
-pytestmark = pytest.mark.skipif(
-    not {"restic", "versitygw"} <= set(PROGRAMS), reason="not all in the cache: python -m tools restic versitygw"
-)
+PROGRAMS = built()
+pytestmark = needs(("restic", "versitygw"))
 
 
 @pytest.fixture

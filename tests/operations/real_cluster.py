@@ -18,7 +18,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pytest
 import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
@@ -28,8 +27,7 @@ from operations.reboot import order
 from operations.reboot_needs import PROGRAM
 from remote.executor import UNREACHABLE, Done
 from tests.control_plane.real_api import TOKEN, RealApi, running
-from tools import build as programs
-from tools.golang import GoMissing
+from tests.programs import program
 
 CONTROLLERS = "disruption-controller,replicaset-controller,daemonset-controller,job-controller"
 _GOES_DOWN_S = 0.5
@@ -262,17 +260,6 @@ class Ended:
         return self.done
 
     def stop(self) -> None: ...
-
-
-def program(name: str) -> Path:
-    """Its path in the cache; the test is skipped where it was not built yet."""
-    try:
-        built = {str(state["program"]): Path(str(state["path"])) for state in programs.states() if state["built"]}
-    except GoMissing:
-        built = {}
-    if name not in built:
-        pytest.skip(f"no {name} in the cache: make programs")
-    return built[name]
 
 
 @contextmanager

@@ -19,8 +19,7 @@ from operations import backups
 from operations.backups import NoBackupsError, NotBackedUpError, State
 from tests.etcd.backup_support import KEY, Buckets
 from tests.operations.conftest import outputs
-from tools import build as programs
-from tools.golang import GoMissing
+from tests.programs import built, needs
 
 HOUR = 3600.0
 NOW = 1_000 * HOUR
@@ -108,17 +107,8 @@ def test_every_cloud_s_bucket_has_an_address_that_restic_takes(
     assert place.environment(bucket) == environment
 
 
-def _built() -> dict[str, Path]:
-    try:
-        return {str(each["program"]): Path(str(each["path"])) for each in programs.states() if each["built"]}
-    except GoMissing:
-        return {}
-
-
-PROGRAMS = _built()
-REAL = pytest.mark.skipif(
-    not {"restic", "versitygw"} <= set(PROGRAMS), reason="not all in the cache: python -m tools restic versitygw"
-)
+PROGRAMS = built()
+REAL = needs(("restic", "versitygw"))
 
 
 @pytest.fixture

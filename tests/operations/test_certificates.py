@@ -22,7 +22,7 @@ from operations.status.certificates import certificates
 from operations.status.etcds import figures
 from stacks.certificates import Request, Signed, issue, new_authority
 from tests.operations.conftest import outputs
-from tests.operations.real_cluster import program
+from tests.programs import program
 
 CA, ETCD_CA = new_authority("kubernetes"), new_authority("etcd-main")
 OPERATOR = issue(CA, Request("menagerie-operator", usages=("client",), days=30))

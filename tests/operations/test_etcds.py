@@ -25,7 +25,7 @@ from operations.record.journal import Journal, Unrecorded
 from tests.control_plane.real_api import RealApi, running
 from tests.etcd.real import NO_ETCD, PROGRAMS, authority, pems, until
 from tests.operations.etcds_support import CutOperation, Site, cut_everywhere, quiet, silent, site
-from tests.operations.real_cluster import program
+from tests.programs import program
 
 pytestmark = [
     pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD),

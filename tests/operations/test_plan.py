@@ -19,7 +19,7 @@ from simcloud.world import World
 from stacks.automation import ClusterStack
 from stacks.errors import StackError
 from stacks.events import Begun, begun
-from tools import build as programs
+from tests.programs import program
 
 ROOT = Path(__file__).parents[2]
 SECRET = "correct-horse-battery-staple"
@@ -64,12 +64,9 @@ class Run:
     """The stack of `Wanted` in an account of its own."""
 
     def __init__(self, folder: Path) -> None:
-        cli = {row["program"]: row for row in programs.states()}["pulumi"]
-        if not cli["built"]:
-            pytest.skip("pulumi is not built; `make lab` and `make test` build it")
         cluster = load_cluster(ROOT / "tests" / "specs" / "valid-aws.yaml")
         self.wanted = Wanted()
-        self.stack = ClusterStack(cluster, self._declare, Path(str(cli["path"])), folder)
+        self.stack = ClusterStack(cluster, self._declare, program("pulumi"), folder)
 
     def _declare(self) -> None:
         Etcd(self.wanted, pulumi.ResourceOptions(provider=aws.Provider("lemur-aws", region="us-east-1")))

@@ -22,7 +22,8 @@ from remote.executor import Done
 from stacks.certificates import Request, Signed, issue, new_authority
 from tests.control_plane.real_api import RealApi, running
 from tests.operations.conftest import FakeAccess, outputs
-from tests.operations.real_cluster import Ended, program
+from tests.operations.real_cluster import Ended
+from tests.programs import program
 
 HERE = "127.0.0.1"
 CA = new_authority("etcd-main")

@@ -29,7 +29,7 @@ from operations.upgrade.plan import Plan, plan
 from operations.upgrade.preflight import Look, deprecated, findings
 from operations.upgrade.versions import Running
 from tests.control_plane.real_api import TOKEN, RealApi, serving, storing
-from tests.operations.real_cluster import program
+from tests.programs import program
 from tools import manifest
 
 # Servers made their certificates themselves, a second ago.

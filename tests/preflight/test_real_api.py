@@ -28,21 +28,10 @@ from control_plane import gpu
 from control_plane import preflight as rights
 from control_plane.host.api import Api, ApiError
 from control_plane.host.preflight import Gate
-from tools import build as programs
-from tools.golang import GoMissing
+from tests.programs import built, needs
 
-
-def _programs() -> dict[str, str]:
-    try:
-        return {str(state["program"]): str(state["path"]) for state in programs.states() if state["built"]}
-    except GoMissing:
-        return {}
-
-
-BUILT = _programs()
-pytestmark = pytest.mark.skipif(
-    not {"etcd", "kube-apiserver"} <= set(BUILT), reason="no etcd or kube-apiserver in the cache: make programs"
-)
+BUILT = built()
+pytestmark = needs(("etcd", "kube-apiserver"))
 PLURALS = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",
     "ValidatingAdmissionPolicyBinding": "validatingadmissionpolicybindings",

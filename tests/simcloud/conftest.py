@@ -17,7 +17,7 @@ from simcloud.rules import Offers
 from simcloud.server import CLOUDS, simulated_clouds
 from simcloud.simulation import SimulatedCloud
 from simcloud.world import Record, World
-from tools import build
+from tests.programs import program
 
 PLACES = {
     "aws": {"region": "eu-west-1"},
@@ -128,13 +128,11 @@ def _operation(event: EngineEvent) -> list[str]:
 
 @pytest.fixture(scope="session")
 def cli(tmp_path_factory: pytest.TempPathFactory) -> auto.PulumiCommand:
-    built = {row["program"]: row for row in build.states()}["pulumi"]
-    if not built["built"]:
-        pytest.skip("pulumi is not built; `make lab` and `make test` build it")
+    pulumi = program("pulumi")
     # The Automation API looks for bin/pulumi below a root.
     root = tmp_path_factory.mktemp("cli")
     (root / "bin").mkdir()
-    (root / "bin" / "pulumi").symlink_to(str(built["path"]))
+    (root / "bin" / "pulumi").symlink_to(str(pulumi))
     return auto.PulumiCommand(root=str(root), skip_version_check=True)
 
 

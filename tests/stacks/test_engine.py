@@ -19,7 +19,7 @@ from stacks import pki, pki_resources
 from stacks.automation import ClusterStack, Summary
 from stacks.errors import StackError
 from stacks.protection import is_protected
-from tools import build
+from tests.programs import program
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,10 +31,7 @@ def cluster() -> Cluster:
 
 @pytest.fixture(scope="session")
 def engine() -> Path:
-    built = {row["program"]: row for row in build.states()}["pulumi"]
-    if not built["built"]:
-        pytest.skip("pulumi is not built; `make lab` and `make test` build it")
-    return Path(str(built["path"]))
+    return program("pulumi")
 
 
 @pytest.fixture

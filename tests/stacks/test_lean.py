@@ -19,7 +19,7 @@ from bench import plan
 from simcloud.server import simulated_clouds
 from simcloud.world import World
 from stacks import lean
-from tools import build
+from tests.programs import program
 
 Request = resource_pb2.RegisterResourceRequest
 
@@ -161,8 +161,7 @@ def declare() -> None:
 def test_what_was_made_without_is_the_same_with_and_leaves_no_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not {row["program"]: row for row in build.states()}["pulumi"]["built"]:
-        pytest.skip("pulumi is not built; `make lab` and `make test` build it")
+    program("pulumi")
     with simulated_clouds(World()) as environment, lean.few_collections():
         for name, value in environment.items():
             monkeypatch.setenv(name, value)

@@ -21,7 +21,7 @@ from cluster.sources import without_checksum
 from simcloud.server import simulated_clouds
 from simcloud.world import World
 from stacks.plain import ALLOW_UNKNOWN
-from tools import build
+from tests.programs import program
 from validation.private import variables
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,9 +64,7 @@ class Checkout:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
-    built = {row["program"]: row for row in build.states()}["pulumi"]
-    if not built["built"]:
-        pytest.skip("pulumi is not built; `make lab` and `make test` build it")
+    pulumi = program("pulumi")
     folder = tmp_path_factory.mktemp("checkout")
     for name in ("Pulumi.yaml", "__main__.py"):
         shutil.copy(ROOT / name, folder)
@@ -90,7 +88,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         }
-        made = Checkout(folder, str(built["path"]), environment, world)
+        made = Checkout(folder, pulumi, environment, world)
         made.write({})
         yield made
 

@@ -20,7 +20,7 @@ from tenancy.sync.objects import NAME, OWNER_ROLE
 from tenancy.sync.run import NOTEBOOK, Applied, Found, Sync
 from tests.control_plane.real_api import TOKEN, RealApi, running, started
 from tests.operations.conftest import outputs
-from tests.operations.real_cluster import program
+from tests.programs import program
 
 PEOPLE = ("ana", "bo", "cleo")
 _CONTROLLERS = (

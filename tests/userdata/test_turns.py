@@ -19,7 +19,7 @@ import pytest
 
 from tests.control_plane.real_api import storing
 from tests.etcd.real import free_port
-from tests.operations.real_cluster import program
+from tests.programs import program
 from userdata import refreshing
 
 UNIT, LOCK = "kube-apiserver.service", "/menagerie/restart/kube-apiserver.service"

@@ -40,7 +40,7 @@ from stacks.backups import hosts_with_backups
 from stacks.lab.store import LabStore
 from stacks.payloads import API_SERVERS, digests, payloads, secrets
 from stacks.pki import Pki
-from tests.operations.real_cluster import program
+from tests.programs import program
 
 if TYPE_CHECKING:
     from tests.operations.keys.workers import Worker

@@ -22,7 +22,7 @@ from operations.keys.rotation import NotYetError, Rotated, Rotation
 from operations.keys.service_account import TokensInSecretsError
 from stacks.certificates import Request, Signed, issue
 from tests.operations.keys.region import Region
-from tests.operations.real_cluster import program
+from tests.programs import program
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -21,7 +21,7 @@ from simcloud.faults import Faults
 from simcloud.world import Record
 from stacks.program import declare
 from stacks.steps import Recording
-from tools import build as programs
+from tests import programs
 from validation.account import Account, opened
 from validation.offers import of_catalogue
 
@@ -87,10 +87,8 @@ def _merged(base: Any, changes: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def account_of(cluster: Cluster, folder: Path, faults: Faults | None = None) -> Iterator[Account]:
-    cli = {row["program"]: row for row in programs.states()}["pulumi"]
-    if not cli["built"]:
-        pytest.skip("pulumi is not built; `make lab` and `make test` build it")
-    with opened(cluster, declare, Path(str(cli["path"])), folder, of_catalogue(), faults) as account:
+    cli = programs.program("pulumi")
+    with opened(cluster, declare, cli, folder, of_catalogue(), faults) as account:
         yield account
 
 

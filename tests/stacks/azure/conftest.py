@@ -29,7 +29,7 @@ from stacks.automation import ClusterStack
 from stacks.errors import StackError
 from stacks.program import declare
 from stacks.steps import Recording
-from tools import build as programs
+from tests import programs
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
@@ -155,12 +155,10 @@ class Account:
 
 @contextmanager
 def _opened(cluster: Cluster, folder: Path, faults: Faults | None = None) -> Iterator[Account]:
-    cli = {row["program"]: row for row in programs.states()}["pulumi"]
-    if not cli["built"]:
-        pytest.skip("pulumi is not built; `make lab` and `make test` build it")
+    cli = programs.program("pulumi")
     world = World()
     with simulated_clouds(world, faults, clouds=["azure"]) as environment:
-        yield Account(with_checksums(cluster), Path(str(cli["path"])), folder, world, dict(environment))
+        yield Account(with_checksums(cluster), cli, folder, world, dict(environment))
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ from simcloud.values import plain
 from simcloud.world import Record, World
 from stacks import program
 from stacks.automation import ClusterStack
-from tools import build as programs
+from tests import programs
 
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = "apes-prod"
@@ -103,14 +103,12 @@ def opened(
     cluster: Cluster, folder: Path, faults: Faults | None = None
 ) -> Iterator[tuple[ClusterStack, World, list[Cluster]]]:
     """A stack in an empty project, and the one cluster that its program declares, to be exchanged."""
-    cli = {row["program"]: row for row in programs.states()}["pulumi"]
-    if not cli["built"]:
-        pytest.skip("pulumi is not built; `make lab` and `make test` build it")
+    cli = programs.program("pulumi")
     world, current = World(), [cluster]
     with simulated_clouds(world, faults, clouds=["gcp"]) as environment, pytest.MonkeyPatch.context() as patch:
         for name, value in {**environment, "PULUMI_CONFIG_PASSPHRASE": "tests"}.items():
             patch.setenv(name, value)
-        stack = ClusterStack(cluster, lambda: program.declare(current[0]), Path(str(cli["path"])), folder)
+        stack = ClusterStack(cluster, lambda: program.declare(current[0]), cli, folder)
         configure(stack, "gcp:project", PROJECT)
         yield stack, world, current
 

@@ -1,0 +1,33 @@
+"""Programs of the cache that tests run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from tools import build
+from tools.golang import GoMissing
+
+
+def built() -> dict[str, Path]:
+    """Those that are there, by name; none without Go, which tells how they are named."""
+    try:
+        return {str(each["program"]): Path(str(each["path"])) for each in build.states() if each["built"]}
+    except GoMissing:
+        return {}
+
+
+def program(name: str) -> Path:
+    """Its path; the test is skipped where it was not built yet."""
+    found = built()
+    if name not in found:
+        pytest.skip(f"no {name} in the cache: make programs")
+    return found[name]
+
+
+def needs(names: Iterable[str]) -> pytest.MarkDecorator:
+    """A mark that skips tests where one of these is not there."""
+    missing = set(names) - set(built())
+    return pytest.mark.skipif(bool(missing), reason=f"not in the cache: python -m tools {' '.join(sorted(missing))}")
