@@ -43,15 +43,10 @@ EARLY: Mapping[str, Mapping[str, str]] = {
 default_storage_factory_builder.go): each reads what the other wrote. A gate that is on for good is not to be named."""
 
 
-ADDED: Mapping[str, tuple[tuple[str, str, str], ...]] = {
-    "1.36": (
-        ("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicies"),
-        ("admissionregistration.k8s.io", "v1", "mutatingadmissionpolicybindings"),
-    ),
-}
-"""Minor -> (group, version, resource) that it serves by default and the one before does not; a test compares them. On the way
-back such objects stay in etcd, where nobody sees them or acts on them. All others the one before reads: a storage version
-changes only once the release before knows it ("Kubernetes Deprecation Policy", rule 4b)."""
+ADDED: Mapping[str, tuple[tuple[str, str, str], ...]] = {"1.36": ()}
+"""Minor -> (group, version, resource) that it serves and the one before, with `EARLY`, serves in no version; a test compares them.
+On the way back such objects stay in etcd, where nobody sees them or acts on them. All others the one before reads: a storage
+version changes only once the release before knows it ("Kubernetes Deprecation Policy", rule 4b)."""
 
 
 class Part(StrEnum):

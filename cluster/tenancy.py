@@ -256,7 +256,7 @@ class Tenancy(Model):
     refuse_loss: Share = "50%"
     """A number or a share of people, of teams or of memberships that is never believed to have gone at once."""
     allocations: tuple[Allocation, ...] = Field(default=(), strict=False)
-    """Which team has how many hosts of which pool; those before get theirs first. Default: all hosts are everybody's."""
+    """Which team has how many hosts of which pool; of too few, those before get theirs first. Default: all are everybody's."""
     borrowing: Borrowing = Borrowing()
     """What may run on a team's hosts while they are idle."""
     user_prefix: str = Field(default="", pattern=r"^[a-z0-9:_/.-]*$", max_length=40)

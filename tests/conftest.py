@@ -116,6 +116,7 @@ _WITH_PROGRAMS = (
     "tenancy/test_borrowing.py",
     "tenancy/test_capacity_api.py",
     "tenancy/test_capacity_command.py",
+    "tenancy/test_capacity_releases.py",
     "tenancy/test_command.py",
     "tenancy/test_ldap.py",
     "tenancy/test_real_api.py",

@@ -106,7 +106,7 @@ class _Want:
 
 
 def plan(allocations: tuple[Allocation, ...], hosts: tuple[Host, ...], known: Known) -> Plan:
-    """hosts: of all pools. Allocations before others get theirs first where there are too few."""
+    """hosts: of all pools. Where there are too few, who has some keeps them, then allocations before others get theirs."""
     moves: list[Move] = []
     notices: list[str] = []
     for pool in sorted({host.pool for host in hosts} | {each.pool for each in allocations}):
