@@ -54,7 +54,7 @@ from provisioning.trust import TrustError
 from roce.plan import NothingToTest
 from roce.results import OtherPlanError
 from stacks.errors import PassphraseError, StackError, StackLockedError
-from tenancy.directory.model import DirectoryError, NoTenancyError
+from tenancy.directory.model import DirectoryError, NoPoliciesError, NoTenancyError
 from tools.build import BuildError
 from tools.golang import GoMissing
 
@@ -74,6 +74,7 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (OtherPlanError, "other-plan", exits.BAD_INPUT),
     (NoRouterError, "no-router", exits.BAD_INPUT),
     (NoTenancyError, "no-tenancy", exits.BAD_INPUT),
+    (NoPoliciesError, "no-policies", exits.FAILED),
     (DirectoryError, "directory", exits.FAILED),
     (NoKeyError, "no-key", exits.BAD_INPUT),
     (DisagreementError, "disagreement", exits.BAD_INPUT),

@@ -12,12 +12,14 @@ from rich.text import Text
 from cli.options import ClusterArg, JsonOpt, examples
 from cli.output import errors, note
 from cli.specs import ROOT, checked
+from cli.tenancy_capacity import EPILOG, capacity, capacity_of
 
 if TYPE_CHECKING:
     from cli.tenancy_view import View
     from cluster.spec import Cluster
     from cluster.tenancy import Tenancy
     from operations.access import Access
+    from tenancy.capacity.run import Found as HostsFound
     from tenancy.directory import Directory
     from tenancy.sync.run import Applied, Found, Sync
 
@@ -79,11 +81,18 @@ def sync(
     )
 )
 def show(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
-    """List people's and teams' namespaces: who is in them, which are frozen and since when. Changes nothing."""
+    """List people's and teams' namespaces: who is in them, which are frozen and since when. Changes nothing.
+
+    With allocations also who has which hosts, which change hands, and who borrows.
+    """
     from cli import tenancy_view
 
     work = _Work(checked(cluster), cluster, dry_run=True, yes=True, as_json=as_json)
-    tenancy_view.listed(work.cluster, work.directory.name, work.sync.look(accept_loss=True), as_json=as_json)
+    found = work.sync.look(accept_loss=True)
+    tenancy_view.listed(work.cluster, work.directory.name, found, work.hosts(), as_json=as_json)
+
+
+app.command(epilog=EPILOG)(capacity)
 
 
 class _Work:
@@ -100,6 +109,12 @@ class _Work:
         settings = _settings(cluster)
         self.directory: Directory = directory_of(settings, _folder(given), self._secret)
         self.sync: Sync = Sync(self._access, self.directory, settings)
+
+    def hosts(self) -> HostsFound | None:
+        """Whose hosts are whose; None where the spec allocates none."""
+        if not _settings(self.cluster).allocations:
+            return None
+        return capacity_of(self.cluster, self._access).look(accept_loss=True)
 
     def round(self, *, accept_loss: bool = False) -> int:
         """Look, and change what may be changed; an exit code."""

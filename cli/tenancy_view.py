@@ -7,9 +7,11 @@ from typing import Any
 from rich.text import Text
 
 from cli import exits
+from cli import tenancy_capacity_view as capacity_view
 from cli.asking import confirm, dry_run_of
 from cli.output import console, errors, print_json
 from cluster.spec import Cluster
+from tenancy.capacity.run import Found as HostsFound
 from tenancy.sync.plan import Change, Story
 from tenancy.sync.run import Applied, Found
 from tenancy.sync.seen import Seen
@@ -104,20 +106,24 @@ def _sum(found: Found, applied: Applied, *, dry_run: bool) -> str:
     return f"{len(applied.made)} changes made{failed}; {who}"
 
 
-def listed(cluster: Cluster, directory: str, found: Found, *, as_json: bool) -> None:
+def listed(cluster: Cluster, directory: str, found: Found, hosts: HostsFound | None, *, as_json: bool) -> None:
     """Every namespace of a person or a team: whose it is, who is in it, since when it is frozen."""
     rows = list(_rows(found.seen, found))
     if as_json:
         last = found.seen.last
         told = {"people": last.people, "teams": last.teams, "since": last.since} if last else None
-        print_json({"cluster": cluster.name, "directory": directory, "last": told, "namespaces": rows})
+        pools = capacity_view.rows(cluster, hosts) if hosts else []
+        print_json({"cluster": cluster.name, "directory": directory, "last": told, "namespaces": rows, "pools": pools})
         return
     for row in rows:
         state = f"frozen since {row['frozen']}" if row["frozen"] else row["state"]
         people = f": {', '.join(row['members'])}" if row["members"] else ""
         owners = f" (owners: {', '.join(row['owners'])})" if row["owners"] else ""
         console.print(f"{row['namespace']}  {row['tenant']}  {state}{people}{owners}", markup=False)
-    for text in (*found.refused, *found.plan.conflicts, *found.plan.notices):
+    if hosts:
+        capacity_view.listed(cluster, hosts)
+    of_hosts = (*hosts.refused, *hosts.plan.conflicts, *hosts.plan.notices) if hosts else ()
+    for text in (*found.refused, *found.plan.conflicts, *found.plan.notices, *of_hosts):
         errors.print(Text(text, style="yellow"))
     last = found.seen.last
     when = f"; directory as it is since {last.since}" if last else "; never synced"

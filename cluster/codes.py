@@ -204,6 +204,10 @@ MEANING: dict[str, str] = {
     "TEN-010": "A person's or team's name makes no name of a namespace, or one that Kubernetes or Menagerie keeps for "
     "itself, or no name of a user: only letters, digits, '.', '_', '@', '+' and '-' are, a letter or digit first.",
     "TEN-011": "Two people or teams would have one namespace.",
+    "TEN-012": "An allocation is of a pool that the cluster does not have, or a team has two of one pool.",
+    "TEN-013": "The allocations of a pool are more hosts than it has.",
+    "TEN-014": "A pool with allocations has a label or taint openai.com/team of its own, which would be taken from its hosts.",
+    "TEN-015": "tenancy.borrowing is not in whole seconds, or gives a checkpoint more time than pods may ask for.",
     "VPN-001": "An edge router is given twice, or under two ASNs, or joins a site without racks, to which no packet would "
     "go. Routers stand in the site that they join, so neither can be named without the other.",
     "VPN-002": "A site is joined by one edge router; its loss cuts every worker of the site off from its control plane.",

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
+from cluster.allocations import Allocation, Borrowing
 from cluster.model import Model
 from cluster.quantities import DurationMs, Name, Share, refuse
 from cluster.references import reference_or
@@ -254,6 +255,10 @@ class Tenancy(Model):
     """keep, or stop: what becomes of what runs in the namespace of somebody who left."""
     refuse_loss: Share = "50%"
     """A number or a share of people, of teams or of memberships that is never believed to have gone at once."""
+    allocations: tuple[Allocation, ...] = Field(default=(), strict=False)
+    """Which team has how many hosts of which pool; of too few, those before get theirs first. Default: all are everybody's."""
+    borrowing: Borrowing = Borrowing()
+    """What may run on a team's hosts while they are idle."""
     user_prefix: str = Field(default="", pattern=r"^[a-z0-9:_/.-]*$", max_length=40)
     """What the API's names of users begin with, before people's ids: oidc: for --oidc-username-prefix=oidc:."""
 

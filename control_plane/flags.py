@@ -6,6 +6,7 @@ They stand on the command line, where kube-bench looks for them. ``${...}`` is e
 
 from __future__ import annotations
 
+from cluster import releases
 from cluster.spec import Cluster
 from cluster.tls import CIPHER_SUITES
 from control_plane import paths, sizing
@@ -95,6 +96,7 @@ def _identity(cluster: Cluster) -> Flags:
 
 
 def _admission(cluster: Cluster) -> Flags:
+    early = releases.EARLY.get(releases.minor(cluster.spec.kubernetes.version), {})
     at_a_site = any(pool.site for pool in cluster.spec.pools.values())
     return {
         # AlwaysPullImages (CIS 1.2.11) is left out: research images are 17 GB, and every start would ask the registry.
@@ -102,6 +104,7 @@ def _admission(cluster: Cluster) -> Flags:
         "admission-control-config-file": f"{paths.CONFIG}/admission.yaml",
         "default-unreachable-toleration-seconds": str(UNREACHABLE_BEHIND_TUNNEL_S if at_a_site else UNREACHABLE_S),
         "allow-privileged": "true",
+        **early,
     }
 
 

@@ -208,7 +208,7 @@ def drain(
         for pod in found:
             what, why = fate(pod, rules)
             if what is Fate.LEAVES:
-                why = _evict(api, pod)
+                why = evict(api, pod)
                 refusals += bool(why)
             if what is not Fate.STAYS:
                 waits[name_of(pod)] = why
@@ -241,7 +241,7 @@ def way_out(name: str) -> str:
     )
 
 
-def _evict(api: client.ApiClient, pod: client.V1Pod) -> str:
+def evict(api: client.ApiClient, pod: client.V1Pod) -> str:
     """Ask for an eviction; why it was refused, "" where it was not."""
     meta = pod.metadata
     # A StatefulSet makes a pod of the same name elsewhere, which is not to be evicted.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from cluster.check import (
+    allocations,
     artefacts,
     azure,
     capacity,
@@ -75,6 +76,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     *registries.RULES,
     *repair.RULES,
     *tenancy.RULES,
+    *allocations.RULES,
     *effect.RULES,
 )
 

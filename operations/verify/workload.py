@@ -15,6 +15,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.stream import stream
 
 from cluster import versions
+from cluster.allocations import SYSTEM_LABEL
 from operations.access import API_TIMEOUT_S
 from operations.waiting import Report, is_ready, wait_until
 
@@ -117,7 +118,7 @@ def workload(api: client.ApiClient, nodes: frozenset[str], report: Report) -> It
     word = secrets.token_hex(4)
     _clean(core)
     try:
-        metadata = {"generateName": "menagerie-verify-", "labels": _OURS}
+        metadata = {"generateName": "menagerie-verify-", "labels": {**_OURS, SYSTEM_LABEL: "true"}}
         namespace = core.create_namespace({"metadata": metadata}, _request_timeout=API_TIMEOUT_S).metadata.name
         client.AppsV1Api(api).create_namespaced_daemon_set(namespace, _daemon_set(word), _request_timeout=API_TIMEOUT_S)
         core.create_namespaced_service(namespace, _service(), _request_timeout=API_TIMEOUT_S)

@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from cluster.allocations import TEAM_KEY
 from scheduling.planner.resources import APART, describe
 from scheduling.planner.supply import Labels, Pool, Taint
 from scheduling.planner.wishes import Shape, Spot, Toleration
-
-TEAM_TAINT = "openai.com/team"
 
 
 class Kind(IntEnum):
@@ -54,7 +53,7 @@ def _obstacles(shape: Shape, ground: Ground) -> Iterator[Obstacle]:
         yield Obstacle(Kind.LABELS, f"isn't {lacking}")
     for taint in ground.taints:
         if not any(_tolerates(toleration, taint) for toleration in shape.tolerations):
-            whose = f"is team {taint.value}'s" if taint.key == TEAM_TAINT else "keeps others away"
+            whose = f"is team {taint.value}'s" if taint.key == TEAM_KEY else "keeps others away"
             yield Obstacle(Kind.TAINT, f"{whose} by its taint {taint}")
     if ground.pool.spot and shape.spot is Spot.NEVER:
         yield Obstacle(Kind.SPOT, "is spot, and it must not be interrupted")

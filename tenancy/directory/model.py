@@ -97,6 +97,10 @@ class NoTenancyError(Exception):
     """A spec says nothing of people and teams."""
 
 
+class NoPoliciesError(Exception):
+    """The API servers can't add tolerations; the text says what to do."""
+
+
 class Directory(Protocol):
     """Where people and teams are written."""
 

@@ -8,7 +8,7 @@ from typing import Any
 from cluster.tenancy import amount
 from tenancy.sync.objects import MANAGED_LABEL, MANAGER, Object
 
-_ATOMIC = {"roleRef"}
+_ATOMIC = {"roleRef", "matchConstraints"}
 """Mappings that have one owner as a whole (x-kubernetes-map-type: atomic)."""
 _QUANTITIES = {"hard", "max", "default", "defaultRequest"}
 _Path = tuple[str, ...]

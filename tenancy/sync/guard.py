@@ -34,7 +34,7 @@ def _losses(roster: Roster, seen: Seen, settings: Tenancy) -> tuple[str, ...]:
     found = []
     for what, before, left, frozen in compared:
         lost = max(before - left, frozen)
-        if before and _reaches(lost, before, settings.refuse_loss):
+        if before and reaches(lost, before, settings.refuse_loss):
             found.append(
                 f"{lost} of {before} {what} have gone{since}; tenancy.refuse_loss believes no loss of "
                 f"{settings.refuse_loss}. If they have left: --accept-loss"
@@ -42,6 +42,7 @@ def _losses(roster: Roster, seen: Seen, settings: Tenancy) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _reaches(lost: int, before: int, share: str) -> bool:
+def reaches(lost: int, before: int, share: str) -> bool:
+    """Whether so many of so many are a `Share` or more."""
     number = int(share.rstrip("%"))
     return lost * 100 >= number * before if share.endswith("%") else lost >= number

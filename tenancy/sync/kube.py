@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kubernetes.client.exceptions import ApiException
 
 from tenancy.sync.objects import MANAGER, Object
 from tenancy.sync.seen import Key, key_of
@@ -40,6 +43,11 @@ PLACES = {
     "ReplicaSet": Place("apps/v1", "replicasets"),
     "CronJob": Place("batch/v1", "cronjobs"),
     "Job": Place("batch/v1", "jobs"),
+    "Node": Place("v1", "nodes"),
+    "Pod": Place("v1", "pods"),
+    "PriorityClass": Place("scheduling.k8s.io/v1", "priorityclasses"),
+    "ValidatingAdmissionPolicy": Place("admissionregistration.k8s.io/v1", "validatingadmissionpolicies"),
+    "ValidatingAdmissionPolicyBinding": Place("admissionregistration.k8s.io/v1", "validatingadmissionpolicybindings"),
 }
 
 
@@ -49,12 +57,28 @@ Query = list[tuple[str, Any]]
 class Kube:
     """Raises kubernetes' ApiException where the API refuses, and urllib3's HTTPError where it doesn't answer."""
 
-    def __init__(self, api: ApiClient) -> None:
-        self._api = api
+    def __init__(self, api: ApiClient, more: Mapping[str, Place] | None = None) -> None:
+        """more: places of kinds whose version is the API server's choice."""
+        self._api, self._places = api, {**PLACES, **(more or {})}
+
+    def serves(self, place: Place) -> bool:
+        """Whether the API server has the resource in that version."""
+        try:
+            found = self._ask("GET", f"/apis/{place.group}", [])
+        except ApiException as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return False
+        return any(each["name"] == place.plural for each in found["resources"])
+
+    def read(self, kind: str, name: str) -> dict[str, Any]:
+        """One that is in no namespace."""
+        found: dict[str, Any] = self._ask("GET", self._places[kind].path("", name), [])
+        return found
 
     def list(self, kind: str, inside: str = "", *, name: str = "") -> Iterator[dict[str, Any]]:
         """All of a kind, of a namespace or of all; name: only those. Lists leave kind and version out; here they have both."""
-        place, following = PLACES[kind], ""
+        place, following = self._places[kind], ""
         while True:
             query = [("limit", _PAGE)] + ([("fieldSelector", f"metadata.name={name}")] if name else [])
             query += [("continue", following)] if following else []
@@ -69,13 +93,13 @@ class Kube:
         """Server-side apply: others' fields stay, ours are taken back from whoever changed them."""
         kind, inside, name = key_of(thing)
         query = [("fieldManager", MANAGER), ("force", "true"), ("fieldValidation", "Strict")]
-        self._ask("PATCH", PLACES[kind].path(inside, name), query, thing, "application/apply-patch+yaml")
+        self._ask("PATCH", self._places[kind].path(inside, name), query, thing, "application/apply-patch+yaml")
 
     def patch(self, key: Key, patch: Object) -> None:
         """Merge patch (RFC 7396)."""
         kind, inside, name = key
         query = [("fieldManager", MANAGER)]
-        self._ask("PATCH", PLACES[kind].path(inside, name), query, patch, "application/merge-patch+json")
+        self._ask("PATCH", self._places[kind].path(inside, name), query, patch, "application/merge-patch+json")
 
     def delete_binding(self, inside: str, name: str) -> None:
         """The only deletion there is: of a RoleBinding, whose role nothing else can change."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from cluster.allocations import MEMBER_LABEL
 from cluster.tenancy import TEAM_LABEL, Allowance, PodSecurity, Tenancy
 from tenancy.directory import Kind, Roster, Tenant
 from tenancy.directory.names import slug
@@ -52,11 +53,11 @@ def cluster_role() -> Object:
 
 def wanted(tenant: Tenant, name: str, roster: Roster, settings: Tenancy, *, frozen: str = "") -> Iterator[Object]:
     """The namespace `name` and all of ours in it. frozen: the day it was, "" of who is here."""
-    yield _namespace(tenant, name, settings, frozen)
+    yield _namespace(tenant, name, roster, settings, frozen)
     yield from _inside(tenant, name, roster, settings, frozen=bool(frozen))
 
 
-def _namespace(tenant: Tenant, name: str, settings: Tenancy, frozen: str) -> Object:
+def _namespace(tenant: Tenant, name: str, roster: Roster, settings: Tenancy, frozen: str) -> Object:
     level = allowance(tenant, settings).pod_security or settings.pod_security
     warned = PodSecurity.RESTRICTED
     labels = {
@@ -67,6 +68,8 @@ def _namespace(tenant: Tenant, name: str, settings: Tenancy, frozen: str) -> Obj
         f"{_PSS}/audit": str(warned),
         f"{_PSS}/warn": str(warned),
     }
+    if tenant.kind is Kind.PERSON and not frozen:
+        labels |= {f"{MEMBER_LABEL}{slug(team)}": "true" for team in roster.teams_of(tenant.name)}
     annotations = {NAME: tenant.name}
     if frozen:
         labels[FROZEN_LABEL] = "true"

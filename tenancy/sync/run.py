@@ -97,7 +97,7 @@ class Sync:
             try:
                 self._make(change)
             except ApiException as error:
-                return Applied(tuple(made), ((change, f"{error.status} {error.reason}: {_said(error)}"),))
+                return Applied(tuple(made), ((change, f"{error.status} {error.reason}: {said(error)}"),))
             made.append(change)
             tell(change)
         return Applied(tuple(made))
@@ -145,7 +145,8 @@ def remembered(api: ApiClient) -> Sizes | None:
     return Sizes(**page) if page else None
 
 
-def _said(error: ApiException) -> str:
+def said(error: ApiException) -> str:
+    """What the API server answered, in words."""
     text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else str(error.body or "")
     try:
         return str(json.loads(text)["message"])

@@ -59,7 +59,7 @@ def test_a_pod_of_the_same_name_elsewhere_is_not_evicted_in_its_place(real: Worl
     real.core.delete_namespaced_pod("db-0", "default", grace_period_seconds=0)
     real.until(lambda: real.pods() == [])
     real.pod("db-0", "b", **owned("StatefulSet"))
-    assert drain._evict(real.api(), seen) == ""
+    assert drain.evict(real.api(), seen) == ""
     assert real.core.read_namespaced_pod("db-0", "default").metadata.deletion_timestamp is None
 
 

@@ -25,7 +25,7 @@ from tests.programs import program
 PEOPLE = ("ana", "bo", "cleo")
 _CONTROLLERS = (
     "clusterrole-aggregation-controller,resourcequota-controller,namespace-controller,"
-    "deployment-controller,replicaset-controller,cronjob-controller"
+    "deployment-controller,replicaset-controller,cronjob-controller,job-controller"
 )
 """What fills `edit`, counts quotas, ends namespaces and makes pods."""
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -143,6 +143,8 @@ def serving(folder: Path) -> Iterator[Server]:
         }))  # fmt: skip
         command = [program("kube-controller-manager"), "--kubeconfig", kubeconfig, "--leader-elect=false"]
         command += ["--secure-port=0", f"--controllers={_CONTROLLERS}", "--concurrent-deployment-syncs=1"]
+        # Each controller makes pods as the ServiceAccount that it has in a cluster, not as the tester who may do everything.
+        command += ["--use-service-account-credentials"]
         with started("kube-controller-manager", command, folder):
             server = Server(real, folder)
             until(lambda: bool(server.get(f"{RBAC}/clusterroles/edit").get("rules")))

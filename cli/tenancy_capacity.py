@@ -1,0 +1,121 @@
+"""`tenancy capacity`: what it takes, and its rounds. What it prints is in `cli.tenancy_capacity_view`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli.options import ClusterArg, JsonOpt, examples
+from cli.output import note
+from cli.specs import checked
+
+if TYPE_CHECKING:
+    from cluster.spec import Cluster
+    from operations.access import Access
+    from tenancy.capacity.run import Applied, Capacity, Found
+
+EPILOG = examples(
+    ("tenancy capacity jaguar --dry-run", "which hosts change hands, why, and what moves wait for"),
+    ("tenancy capacity jaguar", "make the moves; asks"),
+    ("tenancy capacity jaguar --evict", "end what moves wait for, too"),
+    ("tenancy capacity jaguar --watch 30 --yes", "as a service: hosts that join get their team"),
+)
+
+
+def capacity(
+    cluster: ClusterArg,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look, say what would change, change nothing.")] = False,
+    evict: Annotated[
+        bool, typer.Option("--evict", help="Evict the pods that moves wait for, as their budgets allow.")
+    ] = False,
+    accept_loss: Annotated[
+        bool, typer.Option("--accept-loss", help="Take hosts from teams although tenancy.refuse_loss or more would go.")
+    ] = False,
+    watch: Annotated[
+        int | None, typer.Option("--watch", metavar="SECONDS", min=1, help="Again and again, with so long between.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask; for scripts, and needed with --watch. --json does not ask.")
+    ] = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Bring hosts in step with tenancy.allocations: whose they are, and whose pods may go there.
+
+    A team's host has the label and taint openai.com/team. The API server gives pods
+    the toleration of their namespace's team, and refuses that of another. Idle hosts
+    change hands first; a busy one is closed to others and changes hands when what
+    runs there has ended. Nothing is evicted without --evict. The directory is not
+    asked: tenancy sync goes before. Safe to interrupt: run it again.
+    Exit 1 when it was refused, or somebody has to decide about an allocation.
+    """
+    if watch and not (yes or as_json or dry_run):
+        raise typer.BadParameter("--watch asks nobody: add --yes")
+    if watch and accept_loss:
+        raise typer.BadParameter("--accept-loss is for one run: without --watch")
+    work = _Work(cluster, dry_run=dry_run, evict=evict, yes=yes or as_json, as_json=as_json)
+    if watch:
+        work.watch(watch)
+    raise typer.Exit(work.round(accept_loss=accept_loss))
+
+
+def capacity_of(cluster: Cluster, access: Access) -> Capacity:
+    from tenancy.capacity.run import Capacity
+    from tenancy.directory.model import NoTenancyError
+
+    if cluster.spec.tenancy is None:
+        raise NoTenancyError(f"the spec of {cluster.name} has no tenancy; docs/teams.md says how to begin")
+    return Capacity(access, cluster, cluster.spec.tenancy)
+
+
+class _Work:
+    """One cluster's allocations. The spec is read for each round: a service sees what was changed."""
+
+    def __init__(self, name: str, *, dry_run: bool, evict: bool, yes: bool, as_json: bool) -> None:
+        self._name, self._dry_run, self._evict, self._yes, self._as_json = name, dry_run, evict, yes, as_json
+
+    def round(self, *, accept_loss: bool = False) -> int:
+        """Look, and change what may be changed; an exit code."""
+        from cli import tenancy_capacity_view
+        from operations import stack
+        from tenancy.capacity.run import Applied
+
+        cluster = checked(self._name)
+        access = stack.access_to(cluster)
+        own = capacity_of(cluster, access)
+        view = tenancy_capacity_view.View(cluster, quiet=self._as_json)
+        found = own.look(accept_loss=accept_loss)
+        view.show(found, evict=self._evict)
+        applied = Applied()
+        todo = found.changes or (self._evict and found.plan.waiting)
+        if todo and not found.refused and not self._dry_run:
+            if not self._yes:
+                view.confirm(found, evict=self._evict)
+            applied = self._apply(cluster, access, own, found, view)
+        return view.conclude(found, applied, dry_run=self._dry_run)
+
+    def watch(self, every_s: int) -> None:
+        """Rounds without end. An API or another run that stands in the way is told, and tried again; so is a spec with errors."""
+        from rich.text import Text
+
+        from cli.output import errors
+        from cli.repair_view import told_and_passed_over
+        from cluster.load import SpecError
+
+        while True:
+            with told_and_passed_over():
+                try:
+                    self.round()
+                except SpecError as error:  # somebody is editing it
+                    errors.print(Text(str(error), style="red"))
+            time.sleep(every_s)
+
+    def _apply(self, cluster: Cluster, access: Access, own: Capacity, found: Found, view: object) -> Applied:
+        from cli.tenancy_capacity_view import View
+        from operations.record import one_operation
+
+        assert isinstance(view, View)
+        about = "--evict" if self._evict else ""
+        with one_operation(cluster, access, "tenancy capacity", about, repeatable=True, report=note):
+            return own.apply(found, view.tell, evict=self._evict)

@@ -1,0 +1,97 @@
+"""Hosts of a pool, made by hand: Nodes without kubelets, and a cluster's spec that allocates them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cluster.allocations import TEAM_KEY
+from cluster.pools import Host as Machine
+from cluster.spec import Cluster
+from tenancy.capacity.run import Applied, Capacity, Found
+from tests.tenancy.real import Server, until
+
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+def of_pools(
+    build: Callable[..., Cluster], pools: dict[str, int], *allocations: tuple[str, str, int], **more: Any
+) -> Cluster:
+    """of_pools(build, {"workers": 4}, ("workers", "robotics", 2)): the lab with machines workers-0 to workers-3."""
+    machines = {
+        pool: tuple(
+            Machine.model_validate({"name": f"{pool}-{number}", "rack": "r1", "address": f"10.8.{index}.{number + 10}"})
+            for number in range(count)
+        )
+        for index, (pool, count) in enumerate(pools.items())
+    }
+    allocated = [{"pool": pool, "team": team, "hosts": hosts} for pool, team, hosts in allocations]
+    tenancy = {"directory": {"file": "people.yaml"}, "allocations": allocated, **more}
+    return build({"tenancy": tenancy}, machines)
+
+
+def join(server: Server, *names: str, **resources: str) -> None:
+    """Hosts whose Nodes are Ready and free."""
+    for name in names:
+        server.real.call(
+            "POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}}
+        )
+        room = {"cpu": "8", "memory": "8Gi", "pods": "110", **resources}
+        status = {"conditions": [{"type": "Ready", "status": "True"}], "capacity": room, "allocatable": room}
+        server.real.call("PATCH", f"/api/v1/nodes/{name}/status", {"status": status}, STRATEGIC)
+        server.real.call("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": None}}, STRATEGIC)
+
+
+def capacity(server: Server, cluster: Cluster) -> Capacity:
+    assert cluster.spec.tenancy
+    return Capacity(server, cluster, cluster.spec.tenancy)
+
+
+def converge(server: Server, cluster: Cluster, *, evict: bool = False) -> tuple[Found, Applied]:
+    own = capacity(server, cluster)
+    found = own.look(accept_loss=True)
+    return found, own.apply(found, evict=evict)
+
+
+def teams(server: Server) -> dict[str, tuple[str, str]]:
+    """Node -> (label, taint)."""
+    found = {}
+    for node in server.get("/api/v1/nodes")["items"]:
+        taints = [each["value"] for each in node["spec"].get("taints") or () if each["key"] == TEAM_KEY]
+        found[node["metadata"]["name"]] = (node["metadata"]["labels"].get(TEAM_KEY, ""), "".join(taints))
+    return found
+
+
+def run_on(server: Server, node: str, namespace: str, name: str, **spec: Any) -> None:
+    """A pod that the scheduler would have put there, and that runs."""
+    container = {"name": "c", "image": "none"}
+    body = {"metadata": {"name": name}, "spec": {"containers": [container], "terminationGracePeriodSeconds": 1, **spec}}
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    status, told = server.real.call("POST", pods, body)
+    assert status == 201, told
+    target = {"metadata": {"name": name}, "target": {"apiVersion": "v1", "kind": "Node", "name": node}}
+    status, told = server.real.call("POST", f"{pods}/{name}/binding", target)
+    assert status == 201, told
+    server.real.call("PATCH", f"{pods}/{name}/status", {"status": {"phase": "Running"}}, STRATEGIC)
+
+
+def end(server: Server, namespace: str, name: str) -> None:
+    server.real.call("DELETE", f"/api/v1/namespaces/{namespace}/pods/{name}", {"gracePeriodSeconds": 0})
+
+
+def clear(server: Server) -> None:
+    """No Nodes, policies and pods of anybody any more."""
+    group = "/apis/admissionregistration.k8s.io/v1"
+    for kind in ("validating", "mutating"):
+        for what in ("policybindings", "policies"):
+            server.real.call("DELETE", f"{group}/{kind}admission{what}")
+    server.real.call("DELETE", "/apis/scheduling.k8s.io/v1/priorityclasses/menagerie-borrowed")
+
+    def gone() -> bool:
+        left = server.get("/api/v1/pods")["items"]
+        for pod in left:
+            end(server, pod["metadata"]["namespace"], pod["metadata"]["name"])
+        return not left
+
+    until(gone)
+    server.real.call("DELETE", "/api/v1/nodes")

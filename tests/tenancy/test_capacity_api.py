@@ -1,0 +1,195 @@
+"""Hosts that change hands on a real API server: what is patched, what waits, what a second run does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from cluster.allocations import TEAM_KEY
+from cluster.spec import Cluster
+from tenancy.capacity.plan import Verb
+from tenancy.sync.kube import Kube
+from tests.tenancy import hosts
+from tests.tenancy.hosts import STRATEGIC, converge, of_pools, run_on, teams
+from tests.tenancy.real import Server, until
+from tests.tenancy.test_plan import roster
+
+pytestmark = pytest.mark.xdist_group("tenancy")
+
+ALL = roster("ana bo", robotics="ana", vision="bo")
+R, V, NOBODY = ("robotics", "robotics"), ("vision", "vision"), ("", "")
+Build = Callable[..., Cluster]
+
+
+@pytest.fixture
+def server(server: Server, build: Build) -> Iterator[Server]:
+    settings = of_pools(build, {"workers": 3}).spec.tenancy
+    assert settings
+    server.sync(ALL, settings)
+    hosts.join(server, "workers-0", "workers-1", "workers-2")
+    yield server
+    hosts.clear(server)
+
+
+def allocated(build: Build, **given: int) -> Cluster:
+    return of_pools(build, {"workers": 3}, *(("workers", team, count) for team, count in given.items()))
+
+
+def versions(server: Server) -> dict[str, str]:
+    group = "/apis/admissionregistration.k8s.io/v1"
+    paths = ["/api/v1/nodes", "/apis/scheduling.k8s.io/v1/priorityclasses"]
+    paths += [
+        f"{group}/{kind}admission{what}"
+        for kind in ("validating", "mutating")
+        for what in ("policies", "policybindings")
+    ]
+    return {
+        f"{path}/{each['metadata']['name']}": each["metadata"]["resourceVersion"]
+        for path in paths
+        for each in server.get(path)["items"]
+    }
+
+
+def test_hosts_become_their_teams_and_a_second_run_changes_nothing(server: Server, build: Build) -> None:
+    cluster = allocated(build, robotics=1, vision=1)
+    found, applied = converge(server, cluster)
+    assert (applied.failed, len(applied.made)) == ((), found.changes)
+    assert teams(server) == {"workers-0": R, "workers-1": V, "workers-2": NOBODY}
+    before = versions(server)
+    found, applied = converge(server, cluster)
+    assert (found.changes, applied.made, versions(server)) == (0, (), before)
+
+
+def test_a_policy_that_somebody_changed_or_deleted_is_put_right(server: Server, build: Build) -> None:
+    cluster = allocated(build, robotics=1)
+    converge(server, cluster)
+    group = "/apis/admissionregistration.k8s.io/v1"
+    policy = f"{group}/validatingadmissionpolicies/menagerie-team-pods"
+    server.real.call("PATCH", policy, {"spec": {"failurePolicy": "Ignore"}}, "application/merge-patch+json")
+    server.real.call("DELETE", f"{group}/mutatingadmissionpolicybindings/menagerie-team-tolerations")
+    found, applied = converge(server, cluster)
+    assert {rule.what: rule.reason for rule in found.rules} == {
+        "ValidatingAdmissionPolicy menagerie-team-pods": "spec.failurePolicy is Ignore, not Fail",
+        "MutatingAdmissionPolicyBinding menagerie-team-tolerations": "it is missing",
+    }
+    assert (applied.failed, server.get(policy)["spec"]["failurePolicy"]) == ((), "Fail")
+
+
+def test_a_move_touches_its_own_label_and_taint_alone(server: Server, build: Build) -> None:
+    others = [
+        {"key": "menagerie.dev/preflight", "effect": "NoSchedule"},
+        {"key": TEAM_KEY, "value": "x", "effect": "NoExecute"},
+    ]
+    metadata = {"labels": {"rack": "r1"}, "annotations": {"menagerie.dev/out-of-service": "{}"}}
+    cordoned = {"metadata": metadata, "spec": {"taints": others, "unschedulable": True}}
+    path = "/api/v1/nodes/workers-0"
+    server.real.call("PATCH", path, cordoned, STRATEGIC)
+    before = server.get(path)
+    converge(server, allocated(build, robotics=3))
+    seen = server.get(path)
+    own = {"key": TEAM_KEY, "value": "robotics", "effect": "NoSchedule"}
+    assert seen["spec"] == {**before["spec"], "taints": [*before["spec"]["taints"], own]}
+    assert seen["metadata"]["labels"] == {**before["metadata"]["labels"], TEAM_KEY: "robotics"}
+    assert seen["metadata"]["annotations"] == before["metadata"]["annotations"]
+    converge(server, allocated(build))
+    seen = server.get(path)
+    assert (seen["spec"], seen["metadata"]["labels"]) == (before["spec"], before["metadata"]["labels"])
+
+
+def test_a_taint_that_somebody_else_adds_meanwhile_stays(
+    server: Server, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node's taints are one list: what is written over a former one would take the kubelet's or an operation's away."""
+    cluster = allocated(build, robotics=1)
+    theirs = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+    read, times = Kube.read, [0]
+
+    def slow(self: Kube, kind: str, name: str) -> dict[str, Any]:
+        found = read(self, kind, name)
+        times[0] += 1
+        if times[0] == 1:
+            server.real.call("PATCH", f"/api/v1/nodes/{name}", {"spec": {"taints": [theirs]}}, STRATEGIC)
+        return found
+
+    monkeypatch.setattr(Kube, "read", slow)
+    _, applied = converge(server, cluster)
+    keys = [each["key"] for each in server.get("/api/v1/nodes/workers-0")["spec"]["taints"]]
+    assert (applied.failed, times[0], sorted(keys)) == ((), 2, ["node.kubernetes.io/unreachable", TEAM_KEY])
+
+
+def test_a_busy_host_waits_for_its_pods_and_nothing_is_evicted(server: Server, build: Build) -> None:
+    converge(server, allocated(build, robotics=3))
+    for number in range(3):
+        run_on(server, f"workers-{number}", "team-robotics", f"train-{number}")
+    hosts.end(server, "team-robotics", "train-1")
+    cluster = allocated(build, robotics=1, vision=2)
+    found, _ = converge(server, cluster)
+    assert [(move.verb, move.host.name, move.waits) for move in found.plan.moves] == [
+        (Verb.GIVE, "workers-1", ()), (Verb.CLOSE, "workers-2", ("team-robotics/train-2",)),
+    ]  # fmt: skip
+    assert teams(server) == {"workers-0": R, "workers-1": V, "workers-2": ("robotics", "vision")}
+    found, applied = converge(server, cluster)
+    assert ([move.verb for move in found.plan.moves], applied.made) == ([Verb.WAIT], ())
+    assert server.real.call("GET", "/api/v1/namespaces/team-robotics/pods/train-2")[1]["metadata"].get("deletionTimestamp") is None  # fmt: skip
+    hosts.end(server, "team-robotics", "train-2")
+    converge(server, cluster)
+    assert teams(server) == {"workers-0": R, "workers-1": V, "workers-2": V}
+
+
+def test_by_choice_what_a_move_waits_for_is_evicted_as_its_budget_allows(server: Server, build: Build) -> None:
+    converge(server, allocated(build, robotics=3))
+    owner = {"apiVersion": "v1", "kind": "ReplicationController", "name": "x", "uid": "1", "controller": True}
+    pods = "/api/v1/namespaces/team-robotics/pods"
+    for number, labels in enumerate(({"app": "free"}, {"app": "kept"}, {"app": "alone"})):
+        run_on(server, f"workers-{number}", "team-robotics", f"p{number}")
+        metadata = {"labels": labels, "ownerReferences": [owner] if number < 2 else []}
+        server.real.call("PATCH", f"{pods}/p{number}", {"metadata": metadata}, "application/merge-patch+json")
+    budgets = "/apis/policy/v1/namespaces/team-robotics/poddisruptionbudgets"
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}
+    server.real.call("POST", budgets, {"metadata": {"name": "b"}, "spec": spec})
+    _, applied = converge(server, allocated(build, vision=3), evict=True)
+    assert applied.evicted == ("team-robotics/p0",)
+    kept, alone = applied.kept
+    assert "team-robotics/p1 can't be evicted" in kept
+    assert alone == "team-robotics/p2 nothing would make it anew elsewhere"
+    assert "deletionTimestamp" in server.get(f"{pods}/p0")["metadata"]
+    server.real.call("DELETE", f"{budgets}/b")
+
+
+def test_a_host_that_joins_gets_its_team_while_the_directory_is_down(server: Server, build: Build) -> None:
+    server.real.call("DELETE", "/api/v1/nodes/workers-1")
+    cluster = allocated(build, robotics=3)
+    found, _ = converge(server, cluster)
+    assert found.plan.notices == (
+        "robotics has 2 of its 3 hosts of workers: the pool has 2 now; those that join become its own with the next run",
+    )
+    hosts.join(server, "workers-1")
+    converge(server, cluster)
+    assert set(teams(server).values()) == {R}
+
+
+def test_a_team_that_left_keeps_its_hosts_until_its_allocation_goes(server: Server, build: Build) -> None:
+    cluster = allocated(build, robotics=1, vision=1)
+    converge(server, cluster)
+    assert cluster.spec.tenancy
+    server.sync(roster("ana bo", robotics="ana"), cluster.spec.tenancy)
+    found, _ = converge(server, cluster)
+    assert [text.partition(" since ")[0] for text in found.plan.conflicts] == ["vision is frozen"]
+    assert teams(server)["workers-1"] == V
+    converge(server, allocated(build, robotics=1))
+    assert teams(server)["workers-1"] == NOBODY
+    server.sync(ALL, cluster.spec.tenancy)
+
+
+def test_a_class_at_or_below_the_borrowers_is_told(server: Server, build: Build) -> None:
+    low = {"metadata": {"name": "lowest"}, "value": -2_000_000}
+    server.real.call("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", low)
+    try:
+        found, _ = converge(server, allocated(build))
+        (told,) = found.plan.notices
+        assert told.startswith("PriorityClass lowest has -2000000, not above menagerie-borrowed")
+    finally:
+        server.real.call("DELETE", "/apis/scheduling.k8s.io/v1/priorityclasses/lowest")
+        until(lambda: server.real.call("GET", "/apis/scheduling.k8s.io/v1/priorityclasses/lowest")[0] == 404)
