@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from cluster.spec import Cluster
@@ -18,31 +18,30 @@ def in_region(cluster: Cluster) -> list[str]:
     return [name for name, pool in cluster.spec.pools.items() if pool.machine is not None]
 
 
-def one_each(cluster: Cluster, found: Iterable[tuple[str, str, Found]]) -> dict[str, Found]:
-    """Pool -> the one that is its own. found: pool, name for people, what was found.
+def exactly_one(cluster: Cluster, wanted: Sequence[str], found: Iterable[tuple[str, str, Found]]) -> dict[str, Found]:
+    """What is wanted -> the one group that is it. found: what it is, its name for people, the group.
 
-    GroupError unless each pool of the spec has exactly one: a pool that is not seen looks like one without machines. Those of
-    pools that the spec does not have are left alone.
+    GroupError unless there is exactly one for each: a pool that is not seen looks like one without machines. Those of pools
+    that the spec does not have are left alone.
     """
-    wanted = in_region(cluster)
-    by_pool: dict[str, list[tuple[str, Found]]] = {}
-    for pool, name, each in found:
-        by_pool.setdefault(pool, []).append((name, each))
+    there: dict[str, list[tuple[str, Found]]] = {}
+    for what, name, group in found:
+        there.setdefault(what, []).append((name, group))
+    again = f"`menagerie up {cluster.name}`"
     problems = [
-        f"pool {pool} has no group in the cloud with the marks of cluster {cluster.name}; `menagerie up {cluster.name}` makes it"
-        for pool in wanted
-        if pool not in by_pool
+        f"pool {what} has no group in the cloud with the marks of cluster {cluster.name}; {again} makes it"
+        for what in wanted
+        if what not in there
     ]
     problems += [
-        f"{' and '.join(sorted(name for name, _ in by_pool[pool]))} both say that they are pool {pool}; a run of "
-        f"`menagerie up {cluster.name}` that was cut short ends it, or delete the one that is not in its stack"
-        for pool in wanted
-        if len(by_pool.get(pool, ())) > 1
+        f"{' and '.join(sorted(name for name, _ in there[what]))} both say that they are pool {what}; "
+        f"{again} ends a run that was cut short; else delete the one that is not in its stack"
+        for what in wanted
+        if len(there.get(what, ())) > 1
     ]
-    problems += [f"{name} has the marks of cluster {cluster.name}, and no pool" for name, _ in by_pool.get("", ())]
     if problems:
         raise GroupError("\n".join(problems))
-    return {pool: by_pool[pool][0][1] for pool in wanted}
+    return {what: there[what][0][1] for what in wanted}
 
 
 def known(found: Mapping[str, Found], pool: str) -> Found:

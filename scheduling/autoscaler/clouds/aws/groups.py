@@ -75,12 +75,12 @@ class AwsGroups:
 
     def _find(self) -> dict[str, ScalingGroup]:
         """Pool -> its group. GroupError unless each pool of the spec has one."""
-        found: list[tuple[str, ScalingGroup]] = []
+        found: list[tuple[str, str, ScalingGroup]] = []
         for group in self._api.groups(self._tags):
             # Whatever the filter let through.
             if all(group.tags.get(key) == value for key, value in self._tags.items()):
-                found.append((group.tags.get(_POOL_TAG, ""), group))
-        return common.one_each(self._cluster, [(pool, group.name, group) for pool, group in found])
+                found.append((group.tags.get(_POOL_TAG, ""), group.name, group))
+        return common.exactly_one(self._cluster, common.in_region(self._cluster), found)
 
     def _of(self, pool: str) -> ScalingGroup:
         return common.known(self._find(), pool)
