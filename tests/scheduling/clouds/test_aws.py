@@ -17,6 +17,7 @@ from botocore.credentials import Credentials
 
 from cluster.load import load_cluster
 from cluster.spec import Cluster
+from scheduling.autoscaler.clouds import rights
 from scheduling.autoscaler.clouds.aws.groups import AwsGroups
 from scheduling.autoscaler.clouds.http import Http, LostError
 from scheduling.autoscaler.groups import GroupError
@@ -330,6 +331,21 @@ def test_a_group_that_does_not_grow_says_why_in_the_clouds_words(
     door.faults = [short]
     group = groups(small, door).read()["cpu"]
     assert (group.size, len(group.machines), group.trouble) == (4, 3, trouble)
+
+
+def test_aws_is_asked_for_no_more_than_the_policy_allows_and_for_all_of_it(
+    small: Cluster, door: Door, made: Any, cloud: Any
+) -> None:
+    before = alive(cloud, made("ours", size=4))
+    seen = groups(small, door)
+    door.faults = [
+        lambda asked: activities() if action(asked) == "DescribeScalingActivities" else None,
+        once(lambda asked: Told(200, door.upstream(asked).body.replace("<DesiredCapacity>4", "<DesiredCapacity>5"))),
+    ]
+    seen.read()
+    seen.grow("cpu", 6)
+    seen.remove("cpu", before[:1])
+    assert {f"autoscaling:{action(asked)}" for asked in door.log} == {*rights.AWS_SEES, *rights.AWS_ACTS}
 
 
 def test_rights_that_are_missing_are_named_with_where_they_are(small: Cluster, door: Door) -> None:
