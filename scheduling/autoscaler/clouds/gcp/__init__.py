@@ -1,0 +1,1 @@
+"""Managed instance groups of Google Cloud."""
