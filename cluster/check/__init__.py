@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from cluster.check import (
     artefacts,
+    autoscaler,
     azure,
     capacity,
     catalogue,
@@ -74,6 +75,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     *artefacts.RULES,
     *registries.RULES,
     *repair.RULES,
+    *autoscaler.RULES,
     *tenancy.RULES,
     *effect.RULES,
 )
