@@ -173,10 +173,14 @@ def _kubelets_cpu(cpus: int) -> int:
 
 def _with_gpus(cluster: Cluster, pool: SpecPool, room: Resources) -> Resources:
     """A node whose device plugin has not spoken yet shows no GPUs; its machine has them."""
+    return Resources.of(dict(room.amounts) | {GPU: max(room[GPU], gpus_of(cluster, pool))})
+
+
+def gpus_of(cluster: Cluster, pool: SpecPool) -> int:
+    """How many GPUs a machine of a pool in the region has; 0 where nothing says."""
     cloud = cluster.spec.control_plane.cloud
     known = catalogue.of(cloud).machine_types.get(pool.machine or "") if cloud in CLOUDS and not pool.site else None
-    gpus = known.type.gpus if known and known.type else 0
-    return Resources.of(dict(room.amounts) | {GPU: max(room[GPU], gpus)})
+    return known.type.gpus if known and known.type else 0
 
 
 def gpu_kind(cluster: Cluster, pool: SpecPool) -> str:
