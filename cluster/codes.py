@@ -2,7 +2,7 @@
 
 `reference` is the text of docs/errors.md. Codes are those of the kinds: CFG the file itself, NET
 ranges, FLN flannel, ETC etcd, CLD clouds and pools, INV machines, LNK their links, ARP neighbour tables, ROC RDMA over Ethernet, PRV machines installed from nothing, VER versions, SEC secrets and
-certificates, PUB the public endpoint, RPR repairs of nodes, STO volumes of pods, TEN people and teams, VPN joined sites, CPH storage of sites (Ceph).
+certificates, PUB the public endpoint, RPR repairs of nodes, ASC the autoscaler, STO volumes of pods, TEN people and teams, VPN joined sites, CPH storage of sites (Ceph).
 """
 
 from __future__ import annotations
@@ -184,6 +184,13 @@ MEANING: dict[str, str] = {
     "doesn't start with one that it doesn't know.",
     "PUB-001": "The public endpoint has a name that no resolver on the internet finds, or that another cluster has, or "
     "lets in ranges that no packet from the internet carries. All of the internet only warns.",
+    "ASC-001": "autoscaler names a pool that isn't there, that stands at a site, or that can neither grow nor shrink.",
+    "ASC-002": "autoscaler has no pool to grow: none in the region has a max above its min.",
+    "ASC-003": "Times of autoscaler contradict each other: a first backoff above the longest, spot machines that are waited for "
+    "longer than others, or a host that would be idle for long enough before anybody looks again.",
+    "ASC-004": "autoscaler.removed_step is above repair.max_removed, so every such step would be refused.",
+    "ASC-005": "A price of autoscaler isn't above nothing, or how often machines are taken away is no such number, or is said of a "
+    "pool that isn't spot.",
     "STO-001": "storage.controllers names no pool in the region that has machines. One with GPUs only warns: controllers "
     "of volumes are a few small processes.",
     "STO-002": "storage.block_disk isn't a kind of network disk that the cloud has; with --allow-unknown a warning. Or, "

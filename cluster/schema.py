@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from cluster import (
+    autoscaler,
     ceph,
     kernel,
     links,
@@ -54,6 +55,7 @@ _EXAMPLES: dict[str, dict[str, list[Any]]] = {
     "Networks": {"cluster": [["10.9.0.0/24"]]},
     "Artefacts": {"mirror": ["https://mirror.example.org"], "registry": ["registry.example.org:5000"]},
     "Mirror": {"address": ["harbor.sjc1.example.org:5000"], "of": [["docker.io", "registry.k8s.io"]]},
+    "Autoscaler": {"prices": [{"gpu": 12.5}], "data": [{"laion": {"topology.kubernetes.io/zone": "us-east-1a"}}]},
     "Condition": {"type": ["ReadonlyFilesystem"], "status": ["True"]},
     "Host": {"mac": ["b8:59:9f:aa:bb:cc"]},
 }
@@ -81,6 +83,7 @@ def _describe(name: str, definition: dict[str, Any]) -> None:
         getattr(module, name)
         for module in (
             spec,
+            autoscaler,
             pools,
             sites,
             links,

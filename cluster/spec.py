@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import Field
 
 from cluster import versions
+from cluster.autoscaler import Autoscaler
 from cluster.model import Model
 from cluster.pools import Host, Pool
 from cluster.quantities import (
@@ -262,6 +263,8 @@ class ClusterSpec(Model):
     """Volumes of pods on workers in the region."""
     repair: Repair = Repair()
     """When nodes are repaired by themselves, and what stops that."""
+    autoscaler: Autoscaler | None = None
+    """Default: pools in the region have as many workers as their clouds are told by hand."""
     tenancy: Tenancy | None = None
     """Default: nobody has a namespace but whom operators make one."""
     artefacts: Artefacts = Artefacts()

@@ -112,6 +112,7 @@ _WITH_PROGRAMS = (
     "roles/test_links_role.py",
     "roles/test_roce_role.py",
     "roles/test_time_role.py",
+    "scheduling/autoscaler/test_real_api.py",
     "tenancy/test_admission.py",
     "tenancy/test_borrowing.py",
     "tenancy/test_capacity_api.py",

@@ -50,7 +50,6 @@ PACKAGES: dict[str, set[str]] = {
     "ceph": {"cluster", "control_plane"},
     "policies": {"cluster"},
     "provisioning": {"cluster"},
-    "scheduling": {"cluster"},
     "lab": {"cluster", "network", "tools"},
     "inventories": {"cluster", "network", "etcd", "flows", "workers", "roce", "ceph"},
     "stacks": {"cluster", "network", "etcd", "control_plane", "flows", "userdata", "workers", "lab", "policies"},
@@ -58,6 +57,7 @@ PACKAGES: dict[str, set[str]] = {
 }
 PACKAGES["operations"] = set(PACKAGES)
 PACKAGES["tenancy"] = {"cluster", "operations"}
+PACKAGES["scheduling"] = {"cluster", "operations"}
 PACKAGES["cli"] = set(PACKAGES)
 PACKAGES["bench"] = set(PACKAGES) - {"cli"}
 
@@ -107,6 +107,17 @@ def test_a_package_imports_only_what_it_may(package: str) -> None:
         for path in sources(package)
         for line, name in imports(path)
         if (top := name.split(".")[0]) in PACKAGES and top not in {*PACKAGES[package], package}
+    ]
+    assert wrong == []
+
+
+def test_planner_and_prices_import_nothing_of_ours_but_the_model() -> None:
+    wrong = [
+        f"{where(path, line)} imports {name}"
+        for path in sources("scheduling/planner", "scheduling/prices")
+        for line, name in imports(path)
+        if name.split(".")[0] in PACKAGES
+        and not name.startswith(("cluster", "scheduling.planner", "scheduling.prices"))
     ]
     assert wrong == []
 

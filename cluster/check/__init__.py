@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from cluster.check import (
     allocations,
     artefacts,
+    autoscaler,
     azure,
     capacity,
     catalogue,
@@ -75,6 +76,7 @@ RULES: tuple[tuple[str, Rule], ...] = (
     *artefacts.RULES,
     *registries.RULES,
     *repair.RULES,
+    *autoscaler.RULES,
     *tenancy.RULES,
     *allocations.RULES,
     *effect.RULES,

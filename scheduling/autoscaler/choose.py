@@ -1,0 +1,29 @@
+"""Which groups of machines a cluster has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubernetes import client
+
+from cluster.autoscaler import Autoscaler
+from cluster.spec import Cluster
+from scheduling.autoscaler.groups import GroupError, Groups
+
+
+class NoAutoscalerError(Exception):
+    """The spec says nothing of an autoscaler."""
+
+
+def settings_of(cluster: Cluster) -> Autoscaler:
+    """NoAutoscalerError, with the way out."""
+    if cluster.spec.autoscaler is None:
+        raise NoAutoscalerError(
+            f"the spec of {cluster.name} has no autoscaler; `autoscaler: {{}}` is all it needs: docs/autoscaler.md"
+        )
+    return cluster.spec.autoscaler
+
+
+def groups_of(cluster: Cluster, api: Callable[[], client.ApiClient]) -> Groups:
+    """api: makes a client; a cloud's machines are known to be nodes by their provider ids. GroupError where there are none."""
+    raise GroupError(f"nothing acts on groups of machines of {cluster.spec.control_plane.cloud} yet")

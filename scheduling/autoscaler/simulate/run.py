@@ -1,0 +1,186 @@
+"""The loop over a trace, and what came of it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from cluster.autoscaler import Autoscaler, Idle
+from cluster.spec import Cluster
+from operations.breaker import Limits
+from scheduling.autoscaler.decide import decide
+from scheduling.autoscaler.decision import Act, Pass
+from scheduling.autoscaler.memory import Memory
+from scheduling.autoscaler.seen import Supply, World
+from scheduling.autoscaler.simulate.cloud import START_S, Cloud
+from scheduling.autoscaler.simulate.trace import Arrival
+from scheduling.autoscaler.supply import choices_of, grown, supplies
+from scheduling.planner import Policy
+
+_LONGEST_STEP_S = 300.0
+_NEVER_MS = 10**12
+_PERCENT = 100
+
+
+class UnknownSizeError(Exception):
+    """Nothing says how large the machines of some pools are, so they can't be simulated."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Money in dollars, times in seconds of the simulation.
+
+    waits: median, 95th of a hundred and longest wait for a host of pods that started, all times together where they started more than
+    once. never: pods that the last pass says can never start, each with why.
+    """
+
+    hours: float
+    pods: int
+    started: int
+    ended: int
+    unstarted: int
+    never: dict[str, str]
+    cost: float
+    host_hours: float
+    peak_hosts: int
+    wait_median_s: float
+    wait_95_s: float
+    wait_longest_s: float
+    interrupted: int
+    ordered: int
+    removed: int
+    passes: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+Watch = Callable[[World, Pass], None]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a simulation runs with."""
+
+    supplies: dict[str, Supply]
+    least: dict[str, int]
+    settings: Autoscaler
+    limits: Limits
+
+
+def setting_of(cluster: Cluster, settings: Autoscaler, limits: Limits) -> Setting:
+    """The cluster's pools that grow, without machines at sites. UnknownSizeError."""
+    known, notices = supplies(cluster, settings, (), {})
+    names = grown(cluster, settings)
+    if missing := [name for name in names if name not in known]:
+        raise UnknownSizeError(f"pools {', '.join(missing)} can't be simulated: {'; '.join(notices)}")
+    return Setting(
+        {name: replace(known[name], grows=True) for name in names},
+        {name: cluster.spec.pools[name].min for name in names},
+        settings,
+        limits,
+    )
+
+
+def without_scale_in(setting: Setting) -> Setting:
+    """The same, and hosts stay for ever."""
+    never = setting.settings.model_copy(update={"idle": Idle.model_construct(cpu=_NEVER_MS, gpu=_NEVER_MS)})
+    return replace(setting, settings=never)
+
+
+def simulate(
+    setting: Setting,
+    trace: Sequence[Arrival],
+    seed: int = 1,
+    watch: Watch = lambda world, made: None,
+    policy: Policy | None = None,
+    hours: float | None = None,
+    memory: Callable[[Memory], Memory] = lambda memory: memory,
+    prepare: Callable[[Cloud], None] = lambda cloud: None,
+) -> Outcome:
+    """Run the trace to its end, until nothing waits or runs, or for so many hours.
+
+    watch: sees every pass. memory: what becomes of the memory between two passes. prepare: of a test.
+    """
+    cloud = Cloud(setting.supplies, setting.least, choices_of(setting.supplies, setting.settings), seed)
+    prepare(cloud)
+    kept, made, tally = Memory(), None, _Tally()
+    left = list(trace)
+    end_s = START_S + (hours * 3600 if hours is not None else _latest(trace))
+    interval_s = setting.settings.interval / 1000
+    while cloud.now_s <= end_s:
+        while left and START_S + left[0].at_s <= cloud.now_s:
+            cloud.arrive(left.pop(0))
+        cloud.schedule()
+        world = cloud.world()
+        made = decide(world, memory(kept), setting.settings, setting.limits, policy)
+        kept = made.memory
+        watch(world, made)
+        tally.passes += 1
+        for decision in made.decisions:
+            tally.count(decision.act, decision.size - cloud.sizes.get(decision.pool, 0))
+            cloud.carry_out(decision)
+        if hours is None and not left and not any(True for _ in cloud.pending()) and not _busy(cloud, setting):
+            break
+        cloud.until(_next(cloud, world, made, left, interval_s))
+    return _outcome(cloud, tally, made)
+
+
+@dataclass
+class _Tally:
+    ordered: int = 0
+    removed: int = 0
+    passes: int = 0
+
+    def count(self, act: Act, more: int) -> None:
+        self.ordered += more if act is Act.GROW else 0
+        self.removed += act is Act.REMOVE
+
+
+def _latest(trace: Sequence[Arrival]) -> float:
+    """By when all would have run even one after another, so that what never starts ends a simulation too."""
+    return max((each.at_s for each in trace), default=0.0) + sum(each.runs_s for each in trace) + 30 * 86400.0
+
+
+def _busy(cloud: Cloud, setting: Setting) -> bool:
+    """Whether pods run, or hosts are there that will go."""
+    running = any(host.pods for host in cloud.hosts.values())
+    never = setting.settings.idle.cpu >= _NEVER_MS
+    more = any(cloud.sizes[pool] > setting.least.get(pool, 0) for pool in cloud.sizes)
+    return running or (more and not never)
+
+
+def _next(cloud: Cloud, world: World, made: Pass, left: Sequence[Arrival], interval_s: float) -> float:
+    """The time of the next look: at once while something goes on, else when something happens."""
+    active = bool(world.waiting or made.decisions or made.memory.orders or any(node.mark for node in world.nodes))
+    if active:
+        return cloud.now_s + interval_s
+    events = [cloud.next_event_s(), START_S + left[0].at_s if left else float("inf"), cloud.now_s + _LONGEST_STEP_S]
+    return max(min(events), cloud.now_s + min(interval_s, 1.0))
+
+
+def _outcome(cloud: Cloud, tally: _Tally, made: Pass | None) -> Outcome:
+    stories = cloud.pods.values()
+    waits = sorted(story.waited_s for story in stories if story.started_s is not None or story.ended_s is not None)
+    verdicts = made.verdicts if made else {}
+    never = {name: verdict.reason for name, verdict in verdicts.items() if verdict.fate == "never"}
+    return Outcome(
+        round((cloud.now_s - START_S) / 3600, 3),
+        len(cloud.pods),
+        len(waits),
+        sum(story.ended_s is not None for story in stories),
+        len(cloud.pods) - len(waits),
+        never,
+        round(cloud.cost, 2),
+        round(cloud.host_s / 3600, 2),
+        cloud.peak,
+        statistics.median(waits) if waits else 0.0,
+        waits[min(len(waits) * 95 // _PERCENT, len(waits) - 1)] if waits else 0.0,
+        waits[-1] if waits else 0.0,
+        sum(story.lost for story in stories),
+        tally.ordered,
+        tally.removed,
+        tally.passes,
+    )

@@ -1,0 +1,37 @@
+"""A real API server with scheduler and controllers for the tests that say `real`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from operations import removals
+from operations.record import store
+from scheduling.autoscaler.hands import NOTEBOOK
+from scheduling.autoscaler.lease import NAME
+from tests.operations.real_cluster import World, world
+from tests.operations.repairs import joined
+
+
+@pytest.fixture(autouse=True)
+def _records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "STATE", tmp_path / "kept")
+
+
+@pytest.fixture(scope="session")
+def _real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    with world(tmp_path_factory.mktemp("cluster")) as made:
+        yield made
+
+
+@pytest.fixture
+def real(_real: World) -> Iterator[World]:
+    """The lab's three workers, and nothing remembered."""
+    for name in (NOTEBOOK, removals.NAME):
+        _real.server.call("DELETE", f"/api/v1/namespaces/kube-system/configmaps/{name}")
+    _real.server.call("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{NAME}")
+    _real.server.call("DELETE", "/api/v1/namespaces/default/events")
+    yield joined(_real)
+    _real.clear()

@@ -1,0 +1,151 @@
+"""A group of machines that are Nodes of a real API, and a process that dies at every step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cluster.spec import Cluster
+from cluster.subnets import worker_ranges
+from operations.repair.look import Around, limits_of
+from scheduling.autoscaler.choose import settings_of
+from scheduling.autoscaler.decision import Act, Decision
+from scheduling.autoscaler.groups import Group, GroupError, Machine
+from scheduling.autoscaler.hands import Hands
+from scheduling.autoscaler.look import look
+from scheduling.autoscaler.memory import Memory
+from scheduling.autoscaler.run import Loop, Round
+from scheduling.autoscaler.seen import World
+from tests.operations.real_cluster import World as Real
+from tests.operations.repairs import renew
+
+POOL = "region"
+
+
+@dataclass
+class Machines:
+    """Machines whose nodes appear when `boot` is called. refuses: what `grow` answers, "" for nothing."""
+
+    real: Real
+    cluster: Cluster
+    most: int = 4
+    least: int = 1
+    size: int = 0
+    there: dict[str, str] = field(default_factory=dict)
+    trouble: str = ""
+    refuses: str = ""
+    silent: str = ""
+    removed: list[str] = field(default_factory=list)
+
+    def read(self) -> Mapping[str, Group]:
+        if self.silent:
+            raise GroupError(self.silent)
+        machines = tuple(Machine(id, node, "running" if node else "booting") for id, node in sorted(self.there.items()))
+        return {POOL: Group(POOL, self.size, self.least, self.most, machines, self.trouble)}
+
+    def grow(self, pool: str, size: int) -> None:
+        if self.refuses:
+            raise GroupError(self.refuses)
+        assert (pool, size <= self.most) == (POOL, True)
+        self.size = max(self.size, size)
+        while len(self.there) < self.size:
+            self.there[f"i-{len(self.there) + len(self.removed) + 1}"] = ""
+
+    def remove(self, pool: str, ids: Sequence[str]) -> None:
+        for id in ids:
+            if id in self.there:
+                node = self.there.pop(id)
+                self.size -= 1
+                self.removed.append(id)
+                if node:
+                    self.die(node)
+
+    def die(self, node: str) -> None:
+        """Its kubelet says nothing any more, as the node lifecycle controller puts it."""
+        self.real.say(self.real.hosts[node], ready=False)
+        with self.real.lock:
+            del self.real.hosts[node]
+
+    def boot(self) -> None:
+        """Every machine that boots is a Ready node."""
+        network = list(worker_ranges(self.cluster.spec)[0])
+        for id, node in self.there.items():
+            if not node:
+                name = self.there[id] = f"lab-region-{id}"
+                self.real.add(name)
+                labels = {"menagerie/pool": POOL, "openai.org/location": "lab-local"}
+                self.real.merge(f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}})
+                address = str(network[10 + int(id.removeprefix("i-"))])
+                addresses = [{"type": "InternalIP", "address": address}]
+                self.real.merge(f"/api/v1/nodes/{name}/status", {"status": {"addresses": addresses}})
+                renew(self.real, name)
+
+
+class Killed(BaseException):
+    """As if the process had been killed."""
+
+
+@dataclass
+class Mortal:
+    """Hands whose process dies before each kind of act, and another time after it; then they live."""
+
+    hands: Hands
+    deaths: list[tuple[str, bool]]
+
+    def _or_die(self, what: str, after: bool) -> None:
+        if (what, after) in self.deaths:
+            self.deaths.remove((what, after))
+            raise Killed
+
+    def carry_out(self, decision: Decision, world: World) -> str:
+        self._or_die(str(decision.act), after=False)
+        said = self.hands.carry_out(decision, world)
+        self._or_die(str(decision.act), after=True)
+        return said
+
+    def recall(self) -> Memory:
+        return self.hands.recall()
+
+    def remember(self, memory: Memory) -> None:
+        self._or_die("remember", after=False)
+        self.hands.remember(memory)
+        self._or_die("remember", after=True)
+
+    def pause(self, paused: bool) -> None:
+        self.hands.pause(paused)
+
+
+def every_death(*acts: Act) -> list[tuple[str, bool]]:
+    return [(what, after) for what in ("remember", *map(str, acts)) for after in (False, True)]
+
+
+def around(cluster: Cluster, real: Real, control_plane: str = "") -> Around:
+    return Around(cluster, real.api, lambda: control_plane, limits_of(cluster))
+
+
+def loop(
+    cluster: Cluster, real: Real, machines: Machines, deaths: list[tuple[str, bool]] | None = None, **more: str
+) -> Loop:
+    settings, here = settings_of(cluster), around(cluster, real, **more)
+    hands = Hands(real.api, machines, here.limits)
+    return Loop(
+        lambda memory: look(here, machines, settings, memory),
+        Mortal(hands, deaths) if deaths else hands,
+        settings,
+        here.limits,
+    )
+
+
+def passes(make: Callable[[], Loop], real: Real, until: Callable[[], bool]) -> list[Round]:
+    """Passes until something is so; a process that dies is followed by another."""
+    rounds: list[Round] = []
+
+    def one() -> bool:
+        try:
+            rounds.append(make().once())
+        except Killed:
+            return False
+        return until()
+
+    real.until(one, 120)
+    return rounds

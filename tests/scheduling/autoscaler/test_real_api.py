@@ -1,0 +1,250 @@
+"""The loop with a real API server, scheduler and controllers: machines are Nodes, and kubelets only say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cluster.spec import Cluster
+from operations.drain import mark_of
+from scheduling.autoscaler.choose import settings_of
+from scheduling.autoscaler.decision import Act
+from scheduling.autoscaler.hands import Hands
+from scheduling.autoscaler.lease import HeldError, Lease
+from scheduling.autoscaler.telling import Teller
+from scheduling.planner import Fate
+from tests.operations.real_cluster import World
+from tests.scheduling.autoscaler.machines import POOL, Machines, around, every_death, loop, passes
+
+QUICK = {
+    "interval": "1s", "settle": "0s", "idle": {"cpu": "1s", "gpu": "1s"}, "solver": "0s", "removed_step": "2",
+    "added_step": "4",
+}  # fmt: skip
+HERE = {"nodeSelector": {"menagerie/pool": POOL}}
+
+
+@pytest.fixture
+def cluster(build: Callable[..., Cluster]) -> Cluster:
+    pools = {POOL: {"machine": "lab-small", "min": 1, "max": 4, "labels": {"openai.org/location": "lab-local"}}}
+    return build({"pools": pools, "autoscaler": QUICK, "repair": {"max_removed": "4", "max_unhealthy": "3"}})
+
+
+@pytest.fixture
+def machines(real: World, cluster: Cluster) -> Machines:
+    """One machine is there, as many as the pool has at least."""
+    made = Machines(real, cluster)
+    made.grow(POOL, 1)
+    made.boot()
+    return made
+
+
+def job(real: World, name: str, pods: int, cpu: str = "6", **more: Any) -> None:
+    template = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 1,
+        "containers": [{"name": "c", "image": "pause", "resources": {"requests": {"cpu": cpu}}}],
+        **HERE,
+    }
+    spec = {"parallelism": pods, "completions": pods, "template": {"metadata": more, "spec": template}}
+    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+    real.call("POST", "/apis/batch/v1/namespaces/default/jobs", body)
+
+
+def bound(real: World) -> dict[str, str]:
+    return {each.metadata.name: each.spec.node_name for each in real.core.list_namespaced_pod("default").items}
+
+
+def nodes(real: World) -> list[str]:
+    return sorted(node.metadata.name for node in real.core.list_node().items if "region" in node.metadata.name)
+
+
+def unplaced(real: World) -> int:
+    """Pods that the scheduler has looked at in vain."""
+    pods = real.core.list_namespaced_pod("default").items
+    return sum(any(c.reason == "Unschedulable" for c in pod.status.conditions or ()) for pod in pods)
+
+
+def test_a_job_gets_a_machine_and_the_machine_goes_when_it_is_idle_though_the_process_dies_at_every_step(
+    real: World, cluster: Cluster, machines: Machines
+) -> None:
+    deaths = every_death(Act.GROW, Act.CORDON, Act.REMOVE, Act.FORGET)
+    job(real, "train", 2)
+    real.until(lambda: unplaced(real) == 1, 60)
+
+    def make() -> Any:
+        return loop(cluster, real, machines, deaths)
+
+    rounds = passes(make, real, lambda: machines.size == 2)
+    waiting = [pod for pod in rounds[-1].world.waiting]
+    verdicts = [verdict for one in rounds for verdict in one.made.verdicts.values()]
+    assert {verdict.fate for verdict in verdicts} <= {Fate.NEW, Fate.ROOM}
+    assert len(waiting) == 1
+    for _ in range(2):
+        loop(cluster, real, machines).once()
+    assert machines.size == 2, "a machine that boots is not ordered again"
+    machines.boot()
+    real.until(lambda: all(bound(real).values()), 60)
+    assert sorted(bound(real).values()) == ["lab-region-i-1", "lab-region-i-2"]
+    for _ in range(2):
+        loop(cluster, real, machines).once()
+    assert nodes(real) == ["lab-region-i-1", "lab-region-i-2"], "nothing goes while a Job runs there"
+    for pod in bound(real):
+        real.end(pod)
+    passes(make, real, lambda: len(nodes(real)) == 1)
+    assert (machines.size, len(machines.removed), deaths) == (1, 1, [])
+    (left,) = nodes(real)
+    node = real.core.read_node(left)
+    assert (bool(node.spec.unschedulable), mark_of(node)) == (False, None)
+
+
+def test_pods_that_may_move_are_evicted_from_a_host_that_is_hardly_used(
+    real: World, build: Callable[..., Cluster], cluster: Cluster, machines: Machines
+) -> None:
+    machines.grow(POOL, 2)
+    machines.boot()
+    loose = build(
+        {
+            "pools": {POOL: {"machine": "lab-small", "min": 1, "max": 4}},
+            "autoscaler": {**QUICK, "idle_below": 30},
+            "repair": {"max_removed": "4", "max_unhealthy": "3"},
+        }
+    )
+    request = {"containers": [{"name": "c", "image": "pause", "resources": {"requests": {"cpu": "2"}}}]}
+    real.replicas("web", 1, **request, **HERE)
+    real.until(lambda: real.ready("web") == 1, 60)
+    # Whichever host has it: the other one is idle and goes first, and then the least is reached.
+    passes(lambda: loop(loose, real, machines), real, lambda: len(nodes(real)) == 1)
+    assert real.ready("web") >= 0
+    real.until(lambda: real.ready("web") == 1, 60)
+    assert machines.size == 1
+
+
+def test_a_host_with_a_pod_that_nobody_would_make_anew_stays_and_one_that_got_such_a_pod_is_given_back(
+    real: World, cluster: Cluster, machines: Machines
+) -> None:
+    machines.grow(POOL, 3)
+    machines.boot()
+    first, *_ = nodes(real)
+    real.pod("alone", first)
+    one = loop(cluster, real, machines)
+    assert "which is nobody's" in one.once().made.kept[first]
+    passes(lambda: loop(cluster, real, machines), real, lambda: bool(marked(real)))
+    node = marked(real)[0]
+    real.pod("late", node)
+    rounds = passes(lambda: loop(cluster, real, machines), real, lambda: node not in marked(real))
+    back = [each for one in rounds for each in one.made.decisions if each.act is Act.GIVE_BACK]
+    assert [each.why for each in back] == ["it runs default/late, which is nobody's: nothing would make it anew"]
+    assert {first, node} <= set(nodes(real))
+
+
+def marked(real: World) -> list[str]:
+    return [each.metadata.name for each in real.core.list_node().items if mark_of(each)]
+
+
+def test_nothing_goes_and_nothing_comes_while_the_groups_do_not_answer_or_the_control_plane_is_unwell(
+    real: World, cluster: Cluster, machines: Machines
+) -> None:
+    machines.grow(POOL, 2)
+    machines.boot()
+    job(real, "train", 3)
+    real.until(lambda: unplaced(real) == 1, 60)
+    machines.silent = "403 from the cloud: log in again"
+    made = loop(cluster, real, machines).once().made
+    assert made.decisions == ()
+    assert "the groups of machines (403 from the cloud: log in again) did not answer" in made.refused
+    machines.silent = ""
+    for pod in bound(real):
+        real.server.call("DELETE", f"/api/v1/namespaces/default/pods/{pod}", {"gracePeriodSeconds": 0})
+    real.server.call("DELETE", "/apis/batch/v1/namespaces/default/jobs/train", {"propagationPolicy": "Background"})
+    real.until(lambda: not bound(real), 60)
+    unwell = "etcd main: 1 of 3 members answer"
+    braked: list[str] = []
+
+    def is_braked() -> bool:
+        kept = loop(cluster, real, machines, control_plane=unwell).once().made.kept
+        braked.extend(why for why in kept.values() if unwell in why)
+        return bool(braked)
+
+    real.until(is_braked, 60)
+    assert "No scale-in will start" in braked[0]
+    assert len(nodes(real)) == 2
+    assert marked(real) == []
+
+
+def test_a_cloud_that_refuses_is_left_alone_for_a_while(real: World, cluster: Cluster, machines: Machines) -> None:
+    job(real, "train", 2)
+    real.until(lambda: unplaced(real) == 1, 60)
+    machines.refuses = "VcpuLimitExceeded: ask AWS for more"
+    one = loop(cluster, real, machines).once()
+    assert [(each.failed, each.said) for each in one.done] == [(True, machines.refuses)]
+    again = loop(cluster, real, machines).once()
+    assert again.made.decisions == ()
+    (verdict,) = again.made.verdicts.values()
+    assert verdict.fate is Fate.WAITING
+    assert "pool region is not grown for" in verdict.reason
+    assert machines.refuses in verdict.reason
+
+
+def test_a_dry_run_changes_nothing(real: World, cluster: Cluster, machines: Machines) -> None:
+    job(real, "train", 2)
+    real.until(lambda: unplaced(real) == 1, 60)
+    one = loop(cluster, real, machines).once(dry_run=True)
+    assert [str(each.act) for each in one.made.decisions] == ["grow"]
+    assert machines.size == 1
+    settings = settings_of(cluster)
+    assert Hands(real.api, machines, around(cluster, real).limits).recall().orders == ()
+    assert settings.tries == 3
+
+
+def test_events_on_pods_say_what_was_decided_and_say_it_once(real: World, cluster: Cluster, machines: Machines) -> None:
+    job(real, "large", 1, cpu="9")
+    job(real, "train", 2, annotations={"scheduling.menagerie.dev/spot": "sometimes"})
+    real.until(lambda: unplaced(real) == 2, 60)
+    teller = Teller(real.api)
+    one = loop(cluster, real, machines).once()
+    assert teller.tell(one) == (3, 0)
+    assert teller.tell(one) == (0, 0)
+    events = real.core.list_namespaced_event("default", field_selector="source=menagerie-autoscaler").items
+    told = {(each.reason, each.type): each.message for each in events}
+    assert set(told) == {
+        ("NoMachineEver", "Warning"),
+        ("MachineOrdered", "Normal"),
+        ("BadRequestOfMachines", "Warning"),
+    }
+    assert "it asks for 9 CPUs, the largest host has 8 CPUs" in told["NoMachineEver", "Warning"]
+    assert "write any, never or only" in told["BadRequestOfMachines", "Warning"]
+
+
+def test_two_never_act_at_once_and_who_is_dead_is_followed(real: World) -> None:
+    first, second = Lease(real.api(), "one", lasts_s=3), Lease(real.api(), "two", lasts_s=3)
+    with first.holding():
+        assert first.held()
+        with pytest.raises(HeldError, match="one acts on this cluster"), second.holding():
+            pass
+        assert not second.held()
+    third = Lease(real.api(), "three", lasts_s=3)
+    third._take()  # and dies
+
+    def follows() -> bool:
+        try:
+            with Lease(real.api(), "four", lasts_s=3).holding():
+                return True
+        except HeldError:
+            return False
+
+    real.until(follows, 60)
+
+
+def test_who_lost_the_lock_knows_it(real: World) -> None:
+    lease = Lease(real.api(), "one", lasts_s=6)
+    with lease.holding():
+        path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/menagerie-autoscaler"
+
+        def taken() -> bool:
+            body = {"spec": {"holderIdentity": "another"}}
+            real.server.call("PATCH", path, body, "application/merge-patch+json")
+            return not lease.held()
+
+        real.until(taken, 60)
