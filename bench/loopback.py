@@ -16,12 +16,14 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
 
+import yaml
+
 from bench.calls import Api, Login
 from bench.fleet import fleet
-from bench.loopback_files import USERS, write
+from bench.loopback_files import SCHEDULER_CONF, USERS, write
 from cluster.spec import Cluster, EtcdCluster, RoleName
 from control_plane import flags as control_plane_flags
-from control_plane import sizing
+from control_plane import scheduler, sizing
 from etcd import flags as etcd_flags
 from etcd.members import members, metrics_port
 from network.addresses import AddressPlan, plan
@@ -108,6 +110,7 @@ def running(shape: Shape, folder: Path, *, controllers: bool = True) -> Iterator
     cluster = cluster_of(shape)
     plan_ = plan(cluster)
     write(cluster, plan_, folder)
+    write_scheduler(shape, cluster, folder)
     commands: dict[str, list[str]] = {role: etcd(shape, cluster, plan_, role, folder) for role in shape.roles}
     commands["kube-apiserver"] = api_server(shape, cluster, plan_, folder)
     if controllers:
@@ -152,13 +155,22 @@ def api_server(shape: Shape, cluster: Cluster, plan_: AddressPlan, folder: Path)
     return _words(shape, table | own, folder, left_out)
 
 
+def write_scheduler(shape: Shape, cluster: Cluster, folder: Path) -> None:
+    """The rendered configuration of the scheduler, with its kubeconfig in the folder and, where asked for, Kubernetes' limits."""
+    made = yaml.safe_load(scheduler.render(cluster))
+    made["clientConnection"]["kubeconfig"] = f"{folder}{SCHEDULER_CONF}"
+    if shape.defaults:
+        # As a configuration that does not name them has them.
+        del made["clientConnection"]["qps"], made["clientConnection"]["burst"]
+    (folder / scheduler.CONFIG.lstrip("/")).write_text(yaml.safe_dump(made))
+
+
 def companions(shape: Shape, cluster: Cluster, plan_: AddressPlan, folder: Path) -> dict[str, list[str]]:
     """The rendered flags of the controller manager and the scheduler, at the API server's address."""
     own = {"bind-address": str(plan_.api_servers[0].address)}
-    kubeconfig = "/etc/kubernetes/scheduler.conf"
     tables = {
         "kube-controller-manager": control_plane_flags.controller_manager(cluster),
-        "kube-scheduler": control_plane_flags.scheduler(cluster, kubeconfig),
+        "kube-scheduler": control_plane_flags.scheduler(scheduler.CONFIG, SCHEDULER_CONF),
     }
     return {program: _words(shape, table | own, folder) for program, table in tables.items()}
 

@@ -16,6 +16,7 @@ from cluster import (
     provisioning,
     registries,
     repair,
+    scheduling,
     roce,
     sites,
     spec,
@@ -90,6 +91,7 @@ def _describe(name: str, definition: dict[str, Any]) -> None:
             provisioning,
             registries,
             repair,
+            scheduling,
             tenancy,
             volumes,
         )

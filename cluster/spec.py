@@ -31,6 +31,7 @@ from cluster.quantities import (
     WithoutPassword,
 )
 from cluster.repair import Repair
+from cluster.scheduling import Scheduling
 from cluster.sites import Site
 from cluster.tenancy import Tenancy
 from cluster.volumes import Storage
@@ -262,6 +263,8 @@ class ClusterSpec(Model):
     """Volumes of pods on workers in the region."""
     repair: Repair = Repair()
     """When nodes are repaired by themselves, and what stops that."""
+    scheduling: Scheduling = Scheduling()
+    """The scheduler: its profile for batch work, and gangs."""
     tenancy: Tenancy | None = None
     """Default: nobody has a namespace but whom operators make one."""
     artefacts: Artefacts = Artefacts()

@@ -167,9 +167,12 @@ def controller_manager(cluster: Cluster) -> Flags:
     }
 
 
-def scheduler(cluster: Cluster, kubeconfig: str) -> Flags:
-    """Flags of kube-scheduler: CIS 1.4."""
-    return {**_elected(kubeconfig), **sizing.flags("kube-scheduler", sizing.most_nodes(cluster))}
+def scheduler(config: str, kubeconfig: str) -> Flags:
+    """Flags of kube-scheduler: CIS 1.4. config: its configuration, which says the rest.
+
+    That file decides about profiling too; kube-bench looks for the flag.
+    """
+    return {"config": config, **_elected(kubeconfig)}
 
 
 def _elected(kubeconfig: str) -> Flags:

@@ -12,7 +12,7 @@ from cluster.files import STORAGE_CLASSES, Download, HostConfig, HostFile, Secre
 from cluster.programs import without_words
 from cluster.spec import Cluster
 from cluster.storage import controllers_pool
-from control_plane import flags, kubeadm, manifests, paths, refreshing, reports, units
+from control_plane import flags, kubeadm, manifests, paths, refreshing, reports, scheduler, units
 from etcd.apiserver import probe_path
 from etcd.render import program_download
 from network.addresses import ROLES, AddressPlan, node_ranges
@@ -95,11 +95,12 @@ def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
     texts = {
         "kubeadm.yaml": kubeadm.render(cluster, plan),
         "manifests.json": manifests.render(cluster, plan),
+        scheduler.FILE: scheduler.render(cluster),
         "host.json": json.dumps(settings, indent=1, sort_keys=True) + "\n",
     } | {path.name: path.read_text() for path in sorted((_HERE / "files").glob("*.yaml"))}
-    # The approver has no other right than to read its settings.
+    # The approver and the scheduler have no other right here than to read their settings.
     return tuple(
-        HostFile(f"{paths.CONFIG}/{name}", text, 0o644 if name == "host.json" else 0o600)
+        HostFile(f"{paths.CONFIG}/{name}", text, 0o644 if name in ("host.json", scheduler.FILE) else 0o600)
         for name, text in texts.items()
     )
 

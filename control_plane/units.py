@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cluster.files import HostFile
 from cluster.spec import Cluster
-from control_plane import flags, paths
+from control_plane import flags, paths, scheduler
 from network.addresses import AddressPlan
 
 _HERE = Path(__file__).resolve().parent
@@ -77,7 +77,7 @@ def units(cluster: Cluster, plan: AddressPlan) -> tuple[Unit, ...]:
         _konnectivity_server(cluster),
         _api_server(cluster, plan),
         _controller_manager(cluster),
-        _scheduler(cluster),
+        _scheduler(),
         _approver(),
         *((_node_preflight(),) if cluster.spec.checked_workers else ()),
         _cluster_bootstrap(),
@@ -144,11 +144,11 @@ def _controller_manager(cluster: Cluster) -> Unit:
     )
 
 
-def _scheduler(cluster: Cluster) -> Unit:
+def _scheduler() -> Unit:
     return Unit(
         name="kube-scheduler.service",
         description="Kubernetes scheduler",
-        words=_command("kube-scheduler", flags.scheduler(cluster, f"{_CREDENTIALS}/kubeconfig")),
+        words=_command("kube-scheduler", flags.scheduler(scheduler.CONFIG, scheduler.KUBECONFIG)),
         user=SCHEDULER_ACCOUNT,
         credentials=(("kubeconfig", f"{paths.KUBERNETES}/scheduler.conf"),),
     )

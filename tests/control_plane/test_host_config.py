@@ -89,7 +89,7 @@ def test_the_real_program_accepts_its_flags(lab, program, name):
         # systemd puts the address in place of the variable.
         "kube-apiserver": lambda: flags.api_server(lab, plan(lab)) | {"advertise-address": "10.77.0.10"},
         "kube-controller-manager": lambda: flags.controller_manager(lab),
-        "kube-scheduler": lambda: flags.scheduler(lab, "/x"),
+        "kube-scheduler": lambda: flags.scheduler("/etc/kubernetes/menagerie/scheduler.yaml", "/x"),
     }[name]()
     words = [f"--{flag}={value}" for flag, value in table.items()]
     done = subprocess.run([program(name), *words, "--help"], check=False, capture_output=True, text=True)
