@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
@@ -45,7 +45,8 @@ class Shape:
 
     nodes: that its settings by size are for. defaults: Kubernetes' own in their place. split: whether events have an etcd
     of their own. fsync_delays: role of an etcd -> microseconds that each of its fdatasync calls takes longer. quota: bytes
-    of each etcd; None is the spec's. number: tells those apart that run at the same time.
+    of each etcd; None is the spec's. number: tells those apart that run at the same time. gangs: as the spec's
+    `scheduling.gangs`.
     """
 
     nodes: int
@@ -54,6 +55,7 @@ class Shape:
     defaults: bool = False
     fsync_delays: Mapping[RoleName, int] = field(default_factory=dict)
     quota: int | None = None
+    gangs: bool = False
 
     @property
     def roles(self) -> tuple[RoleName, ...]:
@@ -95,7 +97,10 @@ def cluster_of(shape: Shape) -> Cluster:
         }
     )
     api = spec.control_plane.model_copy(update={"api_servers": 1})
-    changed = spec.model_copy(update={"etcd": etcds, "network": network, "control_plane": api})
+    scheduling = spec.scheduling.model_copy(update={"gangs": shape.gangs})
+    changed = spec.model_copy(
+        update={"etcd": etcds, "network": network, "control_plane": api, "scheduling": scheduling}
+    )
     return Cluster.model_construct(spec=changed, hosts=cluster.hosts)
 
 
@@ -104,8 +109,10 @@ def _alone(etcd: EtcdCluster, quota: int | None) -> EtcdCluster:
 
 
 @contextmanager
-def running(shape: Shape, folder: Path, *, controllers: bool = True) -> Iterator[Loopback]:
-    """The control plane, serving. controllers: whether the controller manager and the scheduler run too."""
+def running(
+    shape: Shape, folder: Path, *, controllers: bool = True, left_out: Collection[str] = ()
+) -> Iterator[Loopback]:
+    """The control plane, serving. controllers: whether the controller manager and the scheduler run too, but for those left out."""
     programs = build.ensure(PROGRAMS)
     cluster = cluster_of(shape)
     plan_ = plan(cluster)
@@ -114,7 +121,8 @@ def running(shape: Shape, folder: Path, *, controllers: bool = True) -> Iterator
     commands: dict[str, list[str]] = {role: etcd(shape, cluster, plan_, role, folder) for role in shape.roles}
     commands["kube-apiserver"] = api_server(shape, cluster, plan_, folder)
     if controllers:
-        commands |= companions(shape, cluster, plan_, folder)
+        both = companions(shape, cluster, plan_, folder)
+        commands |= {program: each for program, each in both.items() if program not in left_out}
     with ExitStack() as ends:
         pids = {}
         for name, command in commands.items():
@@ -170,7 +178,7 @@ def companions(shape: Shape, cluster: Cluster, plan_: AddressPlan, folder: Path)
     own = {"bind-address": str(plan_.api_servers[0].address)}
     tables = {
         "kube-controller-manager": control_plane_flags.controller_manager(cluster),
-        "kube-scheduler": control_plane_flags.scheduler(scheduler.CONFIG, SCHEDULER_CONF),
+        "kube-scheduler": control_plane_flags.scheduler(cluster, scheduler.CONFIG, SCHEDULER_CONF),
     }
     return {program: _words(shape, table | own, folder) for program, table in tables.items()}
 

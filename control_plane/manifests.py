@@ -9,7 +9,7 @@ import json
 
 from cluster import versions
 from cluster.spec import Cluster
-from control_plane import csi, dns, gpu, preflight, refreshing, reports
+from control_plane import csi, dns, gangs, gpu, preflight, refreshing, reports
 from control_plane.flags import KONNECTIVITY_AUDIENCE, KONNECTIVITY_USER
 from control_plane.objects import Object, applied, cluster_role, cluster_role_binding, group, role, role_binding, user
 from control_plane.ports import KONNECTIVITY_HEALTH_PORT, KONNECTIVITY_PORT
@@ -42,6 +42,7 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
         *_approver(),
         *refreshing.objects(),
         *(preflight.objects() if cluster.spec.checked_workers else ()),
+        *gangs.objects(cluster),
         *reports.objects(),
         *(_join_tokens() if cluster.spec.cloud_workers else ()),
         cluster_role_binding("menagerie:konnectivity-server", "system:auth-delegator", user(KONNECTIVITY_USER)),

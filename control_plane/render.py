@@ -12,10 +12,11 @@ from cluster.files import STORAGE_CLASSES, Download, HostConfig, HostFile, Secre
 from cluster.programs import without_words
 from cluster.spec import Cluster
 from cluster.storage import controllers_pool
-from control_plane import flags, kubeadm, manifests, paths, refreshing, reports, scheduler, units
+from control_plane import flags, gangs, kubeadm, manifests, paths, refreshing, reports, scheduler, units
 from etcd.apiserver import probe_path
 from etcd.render import program_download
 from network.addresses import ROLES, AddressPlan, node_ranges
+from scheduling.gangs import api as pod_groups
 
 _HERE = Path(__file__).resolve().parent
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm", "konnectivity-server")
@@ -90,7 +91,9 @@ def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
             refreshing.KUBECONFIG: refreshing.USER,
         }
         | ({"join-tokens": manifests.TOKENS_USER} if cluster.spec.cloud_workers else {})
-        | ({"node-preflight": preflight.USER} if cluster.spec.checked_workers else {}),
+        | ({"node-preflight": preflight.USER} if cluster.spec.checked_workers else {})
+        | ({gangs.NAME: gangs.USER} if cluster.spec.scheduling.gangs else {}),
+        **({"pod_groups": pod_groups(cluster.spec.kubernetes.version)} if cluster.spec.scheduling.gangs else {}),
     }
     texts = {
         "kubeadm.yaml": kubeadm.render(cluster, plan),
@@ -106,9 +109,13 @@ def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
 
 
 def _programs(cluster: Cluster) -> tuple[HostFile, ...]:
+    left_out = {
+        *(() if cluster.spec.checked_workers else ("preflight",)),
+        *(() if cluster.spec.scheduling.gangs else ("gangs",)),
+    }
     ours = (
         HostFile(f"{paths.LIBRARY}/menagerie_host/{path.name}", without_words(path.read_text()))
         for path in sorted((_HERE / "host").glob("*.py"))
-        if path.stem != "preflight" or cluster.spec.checked_workers
+        if path.stem not in left_out
     )
     return (*ours, programs.collector())

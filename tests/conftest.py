@@ -112,6 +112,8 @@ _WITH_PROGRAMS = (
     "roles/test_links_role.py",
     "roles/test_roce_role.py",
     "roles/test_time_role.py",
+    "scheduling/test_real_gangs.py",
+    "scheduling/test_real_scheduler.py",
     "tenancy/test_command.py",
     "tenancy/test_ldap.py",
     "tenancy/test_real_api.py",

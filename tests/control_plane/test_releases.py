@@ -202,7 +202,7 @@ def test_the_control_plane_starts_with_our_flags(at: Program, cluster: Cluster, 
     config.write_text(scheduler.render(cluster).replace(scheduler.KUBECONFIG, str(kubeconfig)))
     managers = {
         "kube-controller-manager": (flags.controller_manager(cluster), manager_port),
-        "kube-scheduler": (flags.scheduler(str(config), str(kubeconfig)), scheduler_port),
+        "kube-scheduler": (flags.scheduler(cluster, str(config), str(kubeconfig)), scheduler_port),
     }
     with storing(at, folder) as etcd:
         words = command(at("kube-apiserver"), api_server(cluster, folder, etcd, api_port), folder)

@@ -51,7 +51,7 @@ def test_a_weight_is_one_that_kube_scheduler_takes(wrong: dict[str, int]) -> Non
 
 def test_the_scheduler_reads_its_configuration_and_its_own_kubeconfig(lab: Cluster) -> None:
     made = yaml.safe_load(scheduler.render(lab))
-    words = flags.scheduler(scheduler.CONFIG, scheduler.KUBECONFIG)
+    words = flags.scheduler(lab, scheduler.CONFIG, scheduler.KUBECONFIG)
     assert made["clientConnection"]["kubeconfig"] == words["kubeconfig"] == scheduler.KUBECONFIG
     assert words["config"] == "/etc/kubernetes/menagerie/scheduler.yaml"
     assert (made["enableProfiling"], words["profiling"]) == (False, "false")
