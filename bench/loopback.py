@@ -10,18 +10,20 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
 
+import yaml
+
 from bench.calls import Api, Login
 from bench.fleet import fleet
-from bench.loopback_files import USERS, write
+from bench.loopback_files import SCHEDULER_CONF, USERS, write
 from cluster.spec import Cluster, EtcdCluster, RoleName
 from control_plane import flags as control_plane_flags
-from control_plane import sizing
+from control_plane import scheduler, sizing
 from etcd import flags as etcd_flags
 from etcd.members import members, metrics_port
 from network.addresses import AddressPlan, plan
@@ -43,7 +45,8 @@ class Shape:
 
     nodes: that its settings by size are for. defaults: Kubernetes' own in their place. split: whether events have an etcd
     of their own. fsync_delays: role of an etcd -> microseconds that each of its fdatasync calls takes longer. quota: bytes
-    of each etcd; None is the spec's. number: tells those apart that run at the same time.
+    of each etcd; None is the spec's. number: tells those apart that run at the same time. gangs: as the spec's
+    `scheduling.gangs`.
     """
 
     nodes: int
@@ -52,6 +55,7 @@ class Shape:
     defaults: bool = False
     fsync_delays: Mapping[RoleName, int] = field(default_factory=dict)
     quota: int | None = None
+    gangs: bool = False
 
     @property
     def roles(self) -> tuple[RoleName, ...]:
@@ -93,7 +97,10 @@ def cluster_of(shape: Shape) -> Cluster:
         }
     )
     api = spec.control_plane.model_copy(update={"api_servers": 1})
-    changed = spec.model_copy(update={"etcd": etcds, "network": network, "control_plane": api})
+    scheduling = spec.scheduling.model_copy(update={"gangs": shape.gangs})
+    changed = spec.model_copy(
+        update={"etcd": etcds, "network": network, "control_plane": api, "scheduling": scheduling}
+    )
     return Cluster.model_construct(spec=changed, hosts=cluster.hosts)
 
 
@@ -102,16 +109,20 @@ def _alone(etcd: EtcdCluster, quota: int | None) -> EtcdCluster:
 
 
 @contextmanager
-def running(shape: Shape, folder: Path, *, controllers: bool = True) -> Iterator[Loopback]:
-    """The control plane, serving. controllers: whether the controller manager and the scheduler run too."""
+def running(
+    shape: Shape, folder: Path, *, controllers: bool = True, left_out: Collection[str] = ()
+) -> Iterator[Loopback]:
+    """The control plane, serving. controllers: whether the controller manager and the scheduler run too, but for those left out."""
     programs = build.ensure(PROGRAMS)
     cluster = cluster_of(shape)
     plan_ = plan(cluster)
     write(cluster, plan_, folder)
+    write_scheduler(shape, cluster, folder)
     commands: dict[str, list[str]] = {role: etcd(shape, cluster, plan_, role, folder) for role in shape.roles}
     commands["kube-apiserver"] = api_server(shape, cluster, plan_, folder)
     if controllers:
-        commands |= companions(shape, cluster, plan_, folder)
+        both = companions(shape, cluster, plan_, folder)
+        commands |= {program: each for program, each in both.items() if program not in left_out}
     with ExitStack() as ends:
         pids = {}
         for name, command in commands.items():
@@ -152,13 +163,22 @@ def api_server(shape: Shape, cluster: Cluster, plan_: AddressPlan, folder: Path)
     return _words(shape, table | own, folder, left_out)
 
 
+def write_scheduler(shape: Shape, cluster: Cluster, folder: Path) -> None:
+    """The rendered configuration of the scheduler, with its kubeconfig in the folder and, where asked for, Kubernetes' limits."""
+    made = yaml.safe_load(scheduler.render(cluster))
+    made["clientConnection"]["kubeconfig"] = f"{folder}{SCHEDULER_CONF}"
+    if shape.defaults:
+        # As a configuration that does not name them has them.
+        del made["clientConnection"]["qps"], made["clientConnection"]["burst"]
+    (folder / scheduler.CONFIG.lstrip("/")).write_text(yaml.safe_dump(made))
+
+
 def companions(shape: Shape, cluster: Cluster, plan_: AddressPlan, folder: Path) -> dict[str, list[str]]:
     """The rendered flags of the controller manager and the scheduler, at the API server's address."""
     own = {"bind-address": str(plan_.api_servers[0].address)}
-    kubeconfig = "/etc/kubernetes/scheduler.conf"
     tables = {
         "kube-controller-manager": control_plane_flags.controller_manager(cluster),
-        "kube-scheduler": control_plane_flags.scheduler(cluster, kubeconfig),
+        "kube-scheduler": control_plane_flags.scheduler(cluster, scheduler.CONFIG, SCHEDULER_CONF),
     }
     return {program: _words(shape, table | own, folder) for program, table in tables.items()}
 

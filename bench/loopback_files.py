@@ -34,6 +34,7 @@ NODES = User("nodes", ("system:nodes",))
 """All nodes as one. Not named system:node:…, so that NodeRestriction doesn't hold it to one of them."""
 RESEARCHER = User("researcher")
 USERS = (ADMIN, NODES, RESEARCHER)
+SCHEDULER_CONF = f"{paths.KUBERNETES}/scheduler.conf"
 _COMPANIONS = {
     "controller-manager.conf": User("system:kube-controller-manager"),
     "scheduler.conf": User("system:kube-scheduler"),

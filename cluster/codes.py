@@ -2,7 +2,8 @@
 
 `reference` is the text of docs/errors.md. Codes are those of the kinds: CFG the file itself, NET
 ranges, FLN flannel, ETC etcd, CLD clouds and pools, INV machines, LNK their links, ARP neighbour tables, ROC RDMA over Ethernet, PRV machines installed from nothing, VER versions, SEC secrets and
-certificates, PUB the public endpoint, RPR repairs of nodes, ASC the autoscaler, STO volumes of pods, TEN people and teams, VPN joined sites, CPH storage of sites (Ceph).
+certificates, PUB the public endpoint, RPR repairs of nodes, ASC the autoscaler, SCH the scheduler, STO volumes of pods, TEN people
+and teams, VPN joined sites, CPH storage of sites (Ceph).
 """
 
 from __future__ import annotations
@@ -170,6 +171,9 @@ MEANING: dict[str, str] = {
     "RPR-003": "Times of repairs that undo each other: a repair that is forgotten before its node could be found broken again is "
     "repeated for ever, and a window below a node's startup counts nothing.",
     "RPR-004": "Machines are to be installed anew, and no site has BMCs through which they could be.",
+    "SCH-001": "A pool is to hold more idle workers warm than it can have at all.",
+    "SCH-002": "Gangs are asked for of a release of Kubernetes that can't place pods all together or not at all. docs/gangs.md has "
+    "the releases.",
     "SEC-001": "A key, a user or a password stands in clear where a path or an address must, and is never repeated. Or a key "
     "that other tools have and that would weaken TLS, authorities or encryption at rest, which have no setting.",
     "SEC-002": "Names for the API's certificate. They follow from the spec, so that none is missing: the name and "

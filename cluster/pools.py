@@ -99,6 +99,8 @@ class Pool(Model):
     """Workers that the region always has."""
     max: int = Field(default=0, ge=0)
     """Workers that the pool can grow to in the region."""
+    balloons: int = Field(default=0, ge=0)
+    """Idle workers in the region that are held warm for whoever comes next, by pods that give way to all others."""
     zones: tuple[int | str, ...] = Field(default=(), strict=False)
     """Zones of control_plane.zones that workers in the region stand in. Default: all of them."""
     image: str | None = None

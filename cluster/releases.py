@@ -49,6 +49,11 @@ On the way back such objects stay in etcd, where nobody sees them or acts on the
 version changes only once the release before knows it ("Kubernetes Deprecation Policy", rule 4b)."""
 
 
+POD_GROUPS: Mapping[str, str] = {"1.36": "scheduling.k8s.io/v1alpha2", "1.37": "scheduling.k8s.io/v1beta1"}
+"""Minor -> group and version of the PodGroups that its scheduler places as a whole. Each release serves no older one, so objects of
+the one before must be gone before an upgrade. 1.35 places such pods one by one, and two groups can hold each other's hosts."""
+
+
 class Part(StrEnum):
     """What is bound to the version of the API servers."""
 

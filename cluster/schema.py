@@ -18,6 +18,7 @@ from cluster import (
     registries,
     repair,
     roce,
+    scheduling,
     sites,
     spec,
     tenancy,
@@ -93,6 +94,7 @@ def _describe(name: str, definition: dict[str, Any]) -> None:
             provisioning,
             registries,
             repair,
+            scheduling,
             tenancy,
             volumes,
         )

@@ -32,6 +32,7 @@ from cluster.quantities import (
     WithoutPassword,
 )
 from cluster.repair import Repair
+from cluster.scheduling import Scheduling
 from cluster.sites import Site
 from cluster.tenancy import Tenancy
 from cluster.volumes import Storage
@@ -265,6 +266,8 @@ class ClusterSpec(Model):
     """When nodes are repaired by themselves, and what stops that."""
     autoscaler: Autoscaler | None = None
     """Default: pools in the region have as many workers as their clouds are told by hand."""
+    scheduling: Scheduling = Scheduling()
+    """The scheduler: its profile for batch work, and gangs."""
     tenancy: Tenancy | None = None
     """Default: nobody has a namespace but whom operators make one."""
     artefacts: Artefacts = Artefacts()

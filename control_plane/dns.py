@@ -64,6 +64,12 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
             "data": {"Corefile": _COREFILE.format(domain=cluster.spec.network.domain)},
         },
         _deployment(cluster),
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": NAME, "namespace": NAMESPACE},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _LABELS}},
+        },
         _service(plan),
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from cluster import releases
 from cluster.spec import Cluster
 from cluster.tls import CIPHER_SUITES
-from control_plane import paths, sizing
+from control_plane import gangs, paths, sizing
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd import apiserver
 from network.addresses import AddressPlan
@@ -47,6 +47,7 @@ def api_server(cluster: Cluster, plan: AddressPlan) -> Flags:
         **_etcd(cluster, plan),
         **_towards_nodes(),
         **sizing.flags("kube-apiserver", sizing.most_nodes(cluster)),
+        **gangs.flags(cluster, "kube-apiserver"),
     }
 
 
@@ -163,16 +164,21 @@ def controller_manager(cluster: Cluster) -> Flags:
         "service-account-private-key-file": f"{paths.PKI}/sa.key",
         "cluster-signing-cert-file": paths.SIGNING_CA,
         "cluster-signing-key-file": f"{paths.PKI}/ca.key",
-        "feature-gates": "RotateKubeletServerCertificate=true",
+        "feature-gates": ",".join(
+            ["RotateKubeletServerCertificate=true", *gangs.flags(cluster, "kube-controller-manager").values()]
+        ),
         # Finished pods of batch jobs stay readable, and no longer crowd main's database than this.
         "terminated-pod-gc-threshold": "5000",
         **sizing.flags("kube-controller-manager", sizing.most_nodes(cluster)),
     }
 
 
-def scheduler(cluster: Cluster, kubeconfig: str) -> Flags:
-    """Flags of kube-scheduler: CIS 1.4."""
-    return {**_elected(kubeconfig), **sizing.flags("kube-scheduler", sizing.most_nodes(cluster))}
+def scheduler(cluster: Cluster, config: str, kubeconfig: str) -> Flags:
+    """Flags of kube-scheduler: CIS 1.4. config: its configuration, which says the rest.
+
+    That file decides about profiling too; kube-bench looks for the flag.
+    """
+    return {"config": config, **_elected(kubeconfig), **gangs.flags(cluster, "kube-scheduler")}
 
 
 def _elected(kubeconfig: str) -> Flags:

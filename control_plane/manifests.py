@@ -9,11 +9,12 @@ import json
 
 from cluster import versions
 from cluster.spec import Cluster
-from control_plane import csi, dns, gpu, preflight, refreshing, reports
+from control_plane import csi, dns, gangs, gpu, preflight, refreshing, reports
 from control_plane.flags import KONNECTIVITY_AUDIENCE, KONNECTIVITY_USER
 from control_plane.objects import Object, applied, cluster_role, cluster_role_binding, group, role, role_binding, user
 from control_plane.ports import KONNECTIVITY_HEALTH_PORT, KONNECTIVITY_PORT
 from network.addresses import AddressPlan
+from scheduling import balloons, priorities
 
 APPROVER_USER = "menagerie:kubelet-csr-approver"
 TOKENS_USER = "menagerie:join-tokens"
@@ -36,10 +37,12 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
     """All objects, in the order in which they are applied."""
     return (
         cluster_role_binding("kubeadm:cluster-admins", "cluster-admin", group("kubeadm:cluster-admins")),
+        *priorities.objects(),
         *_flannel(),
         *_approver(),
         *refreshing.objects(),
         *(preflight.objects() if cluster.spec.checked_workers else ()),
+        *gangs.objects(cluster),
         *reports.objects(),
         *(_join_tokens() if cluster.spec.cloud_workers else ()),
         cluster_role_binding("menagerie:konnectivity-server", "system:auth-delegator", user(KONNECTIVITY_USER)),
@@ -53,6 +56,7 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
         *dns.objects(cluster, plan),
         *csi.objects(cluster),
         *gpu.objects(cluster),
+        *balloons.objects(cluster, f"registry.k8s.io/pause:{versions.PAUSE}"),
     )
 
 

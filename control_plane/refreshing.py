@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from cluster.files import Consumer, Refresh
 from cluster.spec import Cluster
-from control_plane import paths
+from control_plane import gangs, paths
 from control_plane.objects import Object, cluster_role, cluster_role_binding, user
 from etcd.members import members
 from etcd.refreshing import etcdctl, lock
@@ -53,6 +53,7 @@ def refresh(cluster: Cluster, plan: AddressPlan) -> Refresh:
         Consumer("kubelet-csr-approver.service", (_conf("kubelet-csr-approver"),)),
         Consumer("host-report.service", (_conf("host-report"),)),
         *((Consumer("node-preflight.service", (_conf("node-preflight"),)),) if cluster.spec.checked_workers else ()),
+        *((Consumer(f"{gangs.NAME}.service", (_conf(gangs.NAME),)),) if cluster.spec.scheduling.gangs else ()),
         *((Consumer("join-tokens.service", (_conf("join-tokens"),)),) if cluster.spec.cloud_workers else ()),
     )
     return Refresh((api_server, encryption, authorities, *others), program, "main", renew=_python("renewal"))

@@ -12,10 +12,11 @@ from cluster.files import STORAGE_CLASSES, Download, HostConfig, HostFile, Secre
 from cluster.programs import without_words
 from cluster.spec import Cluster
 from cluster.storage import controllers_pool
-from control_plane import flags, kubeadm, manifests, paths, refreshing, reports, units
+from control_plane import flags, gangs, kubeadm, manifests, paths, refreshing, reports, scheduler, units
 from etcd.apiserver import probe_path
 from etcd.render import program_download
 from network.addresses import ROLES, AddressPlan, node_ranges
+from scheduling.gangs import api as pod_groups
 
 _HERE = Path(__file__).resolve().parent
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm", "konnectivity-server")
@@ -90,24 +91,31 @@ def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
             refreshing.KUBECONFIG: refreshing.USER,
         }
         | ({"join-tokens": manifests.TOKENS_USER} if cluster.spec.cloud_workers else {})
-        | ({"node-preflight": preflight.USER} if cluster.spec.checked_workers else {}),
+        | ({"node-preflight": preflight.USER} if cluster.spec.checked_workers else {})
+        | ({gangs.NAME: gangs.USER} if cluster.spec.scheduling.gangs else {}),
+        **({"pod_groups": pod_groups(cluster.spec.kubernetes.version)} if cluster.spec.scheduling.gangs else {}),
     }
     texts = {
         "kubeadm.yaml": kubeadm.render(cluster, plan),
         "manifests.json": manifests.render(cluster, plan),
+        scheduler.FILE: scheduler.render(cluster),
         "host.json": json.dumps(settings, indent=1, sort_keys=True) + "\n",
     } | {path.name: path.read_text() for path in sorted((_HERE / "files").glob("*.yaml"))}
-    # The approver has no other right than to read its settings.
+    # The approver and the scheduler have no other right here than to read their settings.
     return tuple(
-        HostFile(f"{paths.CONFIG}/{name}", text, 0o644 if name == "host.json" else 0o600)
+        HostFile(f"{paths.CONFIG}/{name}", text, 0o644 if name in ("host.json", scheduler.FILE) else 0o600)
         for name, text in texts.items()
     )
 
 
 def _programs(cluster: Cluster) -> tuple[HostFile, ...]:
+    left_out = {
+        *(() if cluster.spec.checked_workers else ("preflight",)),
+        *(() if cluster.spec.scheduling.gangs else ("gangs",)),
+    }
     ours = (
         HostFile(f"{paths.LIBRARY}/menagerie_host/{path.name}", without_words(path.read_text()))
         for path in sorted((_HERE / "host").glob("*.py"))
-        if path.stem != "preflight" or cluster.spec.checked_workers
+        if path.stem not in left_out
     )
     return (*ours, programs.collector())

@@ -57,6 +57,11 @@ def most_nodes(cluster: Cluster) -> int:
     return cluster.spec.cloud_workers + len(cluster.host_list())
 
 
+def value(program: Program, flag: str, nodes: int) -> int:
+    """One setting at that size. StopIteration where there is no such one."""
+    return next(each for each in SETTINGS if (each.program, each.flag) == (program, flag)).at(nodes)
+
+
 def flags(program: Program, nodes: int) -> dict[str, str]:
     """The program's flags that differ from Kubernetes' defaults at that size: name without dashes -> value."""
     chosen = {setting: setting.at(nodes) for setting in SETTINGS if setting.program == program}

@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cluster.files import HostFile
 from cluster.spec import Cluster
-from control_plane import flags, paths
+from control_plane import flags, gangs, paths, scheduler
 from network.addresses import AddressPlan
 
 _HERE = Path(__file__).resolve().parent
@@ -37,12 +37,13 @@ ORDER = (
     "kube-scheduler.service",
     "kubelet-csr-approver.service",
     "node-preflight.service",
+    "gangs.service",
     "cluster-bootstrap.service",
     "host-report.service",
     "join-tokens.service",
 )
 """The order in which menagerie-boot starts them; the last only where workers are in the region, node-preflight only where
-some join tainted."""
+some join tainted, gangs only where the spec wants them."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def units(cluster: Cluster, plan: AddressPlan) -> tuple[Unit, ...]:
         _scheduler(cluster),
         _approver(),
         *((_node_preflight(),) if cluster.spec.checked_workers else ()),
+        *((_gangs(),) if cluster.spec.scheduling.gangs else ()),
         _cluster_bootstrap(),
         _host_report(),
         *((_join_tokens(),) if cluster.spec.cloud_workers else ()),
@@ -148,7 +150,7 @@ def _scheduler(cluster: Cluster) -> Unit:
     return Unit(
         name="kube-scheduler.service",
         description="Kubernetes scheduler",
-        words=_command("kube-scheduler", flags.scheduler(cluster, f"{_CREDENTIALS}/kubeconfig")),
+        words=_command("kube-scheduler", flags.scheduler(cluster, scheduler.CONFIG, scheduler.KUBECONFIG)),
         user=SCHEDULER_ACCOUNT,
         credentials=(("kubeconfig", f"{paths.KUBERNETES}/scheduler.conf"),),
     )
@@ -193,6 +195,19 @@ def _node_preflight() -> Unit:
         user=PREFLIGHT_ACCOUNT,
         after=("kube-apiserver.service",),
         credentials=(("kubeconfig", f"{paths.KUBERNETES}/node-preflight.conf"),),
+        settings=(_PYTHON_PATH,),
+    )
+
+
+def _gangs() -> Unit:
+    return Unit(
+        name=f"{gangs.NAME}.service",
+        description="Makes the PodGroups of Jobs that are gangs, and starts a whole gang anew when a member has died",
+        documentation="https://kubernetes.io/docs/concepts/workloads/controllers/job/#suspending-a-job",
+        words=_python("gangs"),
+        user=gangs.NAME,
+        after=("kube-apiserver.service",),
+        credentials=(("kubeconfig", f"{paths.KUBERNETES}/{gangs.NAME}.conf"),),
         settings=(_PYTHON_PATH,),
     )
 

@@ -113,6 +113,8 @@ _WITH_PROGRAMS = (
     "roles/test_roce_role.py",
     "roles/test_time_role.py",
     "scheduling/autoscaler/test_real_api.py",
+    "scheduling/test_real_gangs.py",
+    "scheduling/test_real_scheduler.py",
     "tenancy/test_admission.py",
     "tenancy/test_borrowing.py",
     "tenancy/test_capacity_api.py",

@@ -39,7 +39,7 @@ PACKAGES: dict[str, set[str]] = {
     "audit": {"cluster"},
     "network": {"cluster"},
     "etcd": {"audit", "cluster", "network"},
-    "control_plane": {"audit", "cluster", "network", "etcd"},
+    "control_plane": {"audit", "cluster", "network", "etcd", "scheduling"},
     "flows": {"cluster", "network", "etcd", "control_plane"},
     "topology": {"cluster", "network", "etcd", "control_plane", "flows"},
     "userdata": {"cluster"},

@@ -16,7 +16,7 @@ _PART = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _KEY = re.compile(f"(?:({_PREFIX})/)?({_PART})")
 _VALUE = re.compile(f"(?:{_PART})?")
 _OF_REGION = (
-    *("machine", "max", "min", "zones", "image", "allow_no_driver"),
+    *("machine", "max", "min", "balloons", "zones", "image", "allow_no_driver"),
     *("spot", "reservation", "placement", "rdma", "disk_size"),
 )
 _PART_RULE = "letters, digits, '-', '_' and '.', at most 63, with a letter or digit at both ends"

@@ -19,7 +19,7 @@ from cluster.artefacts import ArtefactSource, catalogue
 from cluster.outputs import ArtefactOutput, ClusterOutputs
 from cluster.releases import SUPPORTED
 from cluster.spec import Cluster
-from control_plane import flags, kubeadm, paths
+from control_plane import flags, kubeadm, paths, scheduler
 from control_plane.flags import Flags
 from control_plane.render import host_config
 from network import addresses
@@ -198,9 +198,11 @@ def test_the_control_plane_starts_with_our_flags(at: Program, cluster: Cluster, 
         "clusters": [{"name": "c", "cluster": it}], "users": [{"name": "u", "user": {"token": TOKEN}}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
     }))  # fmt: skip
+    config = folder / scheduler.FILE
+    config.write_text(scheduler.render(cluster).replace(scheduler.KUBECONFIG, str(kubeconfig)))
     managers = {
         "kube-controller-manager": (flags.controller_manager(cluster), manager_port),
-        "kube-scheduler": (flags.scheduler(cluster, str(kubeconfig)), scheduler_port),
+        "kube-scheduler": (flags.scheduler(cluster, str(config), str(kubeconfig)), scheduler_port),
     }
     with storing(at, folder) as etcd:
         words = command(at("kube-apiserver"), api_server(cluster, folder, etcd, api_port), folder)

@@ -4,11 +4,12 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.load import find_cluster, load_cluster
-from control_plane import flags, sizing
+from control_plane import flags, scheduler, sizing
 from network.addresses import plan
 
 ROOT = Path(__file__).parents[2]
@@ -41,13 +42,13 @@ def test_a_size_is_the_most_nodes_that_pools_can_grow_to(build) -> None:
     assert sizing.most_nodes(cluster) == 3000 + len(cluster.host_list())
     assert flags.api_server(cluster, plan(cluster))["max-requests-inflight"] == "800"
     assert flags.controller_manager(cluster)["kube-api-qps"] == "500"
-    assert flags.scheduler(cluster, "/x")["kube-api-burst"] == "500"
+    assert yaml.safe_load(scheduler.render(cluster))["clientConnection"]["burst"] == 500
 
 
 def test_the_example_of_2500_machines_is_above_a_thousand() -> None:
     jaguar = load_cluster(find_cluster("jaguar", ROOT))
     assert sizing.most_nodes(jaguar) == 2500
-    assert flags.scheduler(jaguar, "/x")["kube-api-qps"] == "200"
+    assert yaml.safe_load(scheduler.render(jaguar))["clientConnection"]["qps"] == 200
 
 
 def test_the_documentation_has_every_setting_at_every_size() -> None:

@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -263,14 +263,18 @@ class Ended:
 
 
 @contextmanager
-def world(folder: Path) -> Iterator[World]:
-    """The cluster, without nodes."""
-    commands = {
-        "kube-controller-manager": [f"--controllers={CONTROLLERS}", "--concurrent-replicaset-syncs=1"],
+def world(
+    folder: Path, *, more: Mapping[str, Sequence[str]] | None = None, controllers: str = CONTROLLERS
+) -> Iterator[World]:
+    """The cluster, without nodes. more: program -> further flags."""
+    words = {
+        "kube-controller-manager": [f"--controllers={controllers}", "--concurrent-replicaset-syncs=1"],
         "kube-scheduler": [],
     }
+    more = more or {}
+    commands = {name: [*each, *more.get(name, ())] for name, each in words.items()}
     paths = {name: program(name) for name in commands}
-    with running(program, folder) as server, ExitStack() as ends:
+    with running(program, folder, *more.get("kube-apiserver", ())) as server, ExitStack() as ends:
         kubeconfig = folder / "kubeconfig"
         cluster = {"server": f"https://127.0.0.1:{server.port}", "insecure-skip-tls-verify": True}
         context = {"cluster": "c", "user": "u"}

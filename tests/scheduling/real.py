@@ -1,0 +1,143 @@
+"""A real API server, controller manager and scheduler with what a cluster's spec makes of their flags, and hand-made nodes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cluster.spec import Cluster
+from control_plane import gangs, scheduler
+from control_plane.host.api import ApiError
+from control_plane.host.gangs import LIST, Keeper
+from control_plane.objects import applied
+from scheduling import priorities
+from scheduling.gangs import api as pod_groups
+from tests.operations.real_cluster import CONTROLLERS, Host, World, stamp, world
+
+NAMESPACE = "/api/v1/namespaces/default"
+PATIENCE_S = 120
+GPUS = 8
+RACK = "menagerie.dev/rack"
+
+
+class Api:
+    """`control_plane.host.api.Api` over the test's own login."""
+
+    def __init__(self, made: World) -> None:
+        self._made = made
+
+    def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        status, answer = self._made.server.call(method, path, body, kind)
+        if status >= 400:
+            raise ApiError(status, answer["message"])
+        return answer
+
+
+class Scheduled:
+    """What tests do and see. Nodes have eight GPUs, and names by number."""
+
+    def __init__(self, made: World, cluster: Cluster) -> None:
+        self.world = made
+        version = cluster.spec.kubernetes.version
+        self.keeper = Keeper(Api(made), pod_groups(version)) if cluster.spec.scheduling.gangs else None  # type: ignore[arg-type]
+
+    def nodes(self, count: int, labels: Callable[[int], Mapping[str, str]] = lambda number: {}) -> None:
+        for number in range(count):
+            name = f"n{number}"
+            own = {"kubernetes.io/hostname": name, **labels(number)}
+            body = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": own}}
+            self.world.call("POST", "/api/v1/nodes", body)
+            room = {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": str(GPUS)}
+            ready = {"type": "Ready", "status": "True", "reason": "Test", "message": "", "lastHeartbeatTime": stamp(0)}
+            self.world.merge(
+                f"/api/v1/nodes/{name}/status",
+                {"status": {"capacity": room, "allocatable": room, "conditions": [ready]}},
+            )
+            self.world.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": None}})
+            with self.world.lock:
+                self.world.hosts[name] = Host(name)
+
+    def pod(self, name: str, gpus: int, labels: Mapping[str, str] | None = None, **spec: Any) -> None:
+        metadata = {"name": name, "labels": {"app": "test", **(labels or {})}}
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**container(gpus), **spec}}
+        self.world.call("POST", f"{NAMESPACE}/pods", body)
+
+    def make(self, path: str, body: Any) -> Any:
+        return self.world.call("POST", path, body)
+
+    def places(self, selector: str = "") -> dict[str, str]:
+        """Pod -> node, of those that are bound and not on their way out."""
+        items = self.world.call("GET", f"{NAMESPACE}/pods?labelSelector={selector}")["items"]
+        return {
+            each["metadata"]["name"]: each["spec"]["nodeName"]
+            for each in items
+            if each["spec"].get("nodeName")
+            and "deletionTimestamp" not in each["metadata"]
+            and each["status"]["phase"] not in ("Failed", "Succeeded")
+        }
+
+    def until(self, what: Callable[[], bool]) -> None:
+        """With the keeper at work, where gangs are wanted."""
+
+        def seen() -> bool:
+            if self.keeper:
+                self.keep()
+            return what()
+
+        self.world.until(seen, PATIENCE_S)
+
+    def keep(self) -> None:
+        assert self.keeper
+        for job in self.world.call("GET", LIST)["items"]:
+            self.keeper.decide(job)
+
+    def end_pod(self, name: str, phase: str = "Succeeded") -> None:
+        self.world.merge(f"{NAMESPACE}/pods/{name}/status", {"status": {"phase": phase}})
+
+    def clear(self) -> None:
+        for path in ("/apis/apps/v1/namespaces/default/replicasets", "/apis/batch/v1/namespaces/default/jobs"):
+            self.world.server.call("DELETE", path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+
+        def gone() -> bool:
+            self.world.server.call("DELETE", f"{NAMESPACE}/pods", {"gracePeriodSeconds": 0})
+            return self.world.pods() == []
+
+        self.world.until(gone, PATIENCE_S)
+        with self.world.lock:
+            self.world.hosts.clear()
+        self.world.server.call("DELETE", "/api/v1/nodes")
+
+
+def container(gpus: int) -> dict[str, Any]:
+    amounts = {"nvidia.com/gpu": str(gpus)} if gpus else {}
+    resources = {"requests": {"cpu": "1", "memory": "1Gi", **amounts}, "limits": amounts}
+    return {
+        "containers": [{"name": "c", "image": "pause", "resources": resources}],
+        "terminationGracePeriodSeconds": 1,
+    }
+
+
+@contextmanager
+def scheduled(cluster: Cluster, folder: Path) -> Iterator[Scheduled]:
+    """The cluster's own configuration and priorities, at work."""
+    config = folder / scheduler.FILE
+    made_of = yaml.safe_load(scheduler.render(cluster))
+    made_of["clientConnection"]["kubeconfig"] = str(folder / "kubeconfig")
+    made_of["leaderElection"]["leaderElect"] = False
+    config.write_text(yaml.safe_dump(made_of))
+    programs = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+    more = {name: [f"--{flag}={value}" for flag, value in gangs.flags(cluster, name).items()] for name in programs}
+    more["kube-scheduler"] = [*more["kube-scheduler"], f"--config={config}"]
+    controllers = f"{CONTROLLERS},deployment-controller,garbage-collector-controller"
+    if cluster.spec.scheduling.gangs:
+        controllers += ",podgroup-protection-controller"
+    with world(folder, more=more, controllers=controllers) as made:
+        for thing in (*priorities.objects(), *gangs.objects(cluster)):
+            status, said = made.server.apply(json.loads(json.dumps(applied(thing))))
+            assert status < 300, said
+        yield Scheduled(made, cluster)

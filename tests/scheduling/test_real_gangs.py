@@ -1,0 +1,153 @@
+"""Gangs in real programs: all or nothing, no deadlock of two halves, and the whole gang anew when a member dies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cluster.spec import Cluster
+from scheduling import gangs
+from tests.scheduling.real import RACK, Scheduled, container, scheduled
+
+pytestmark = pytest.mark.xdist_group("scheduling_gangs")
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+
+
+@pytest.fixture(scope="module")
+def whole(build: Callable[..., Cluster], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scheduled]:
+    with scheduled(build({"scheduling": {"gangs": True}}), tmp_path_factory.mktemp("gangs")) as made:
+        yield made
+
+
+@pytest.fixture
+def at(whole: Scheduled) -> Iterator[Scheduled]:
+    yield whole
+    whole.clear()
+
+
+def gang(at: Scheduled, name: str, members: int, within: str = "", **spec: object) -> None:
+    """Members with a whole host each."""
+    at.make(JOBS, gangs.job(name, members, {**container(8), "schedulerName": "pack", **spec}, within))
+
+
+def of(at: Scheduled, name: str) -> dict[str, str]:
+    """Its pods that are bound, and where."""
+    return at.places(f"batch.kubernetes.io/job-name={name}")
+
+
+def finish(at: Scheduled, name: str) -> None:
+    for pod in of(at, name):
+        at.end_pod(pod)
+
+
+def test_a_gang_that_fits_starts(at: Scheduled) -> None:
+    at.nodes(4)
+    gang(at, "a", 4)
+    at.until(lambda: len(of(at, "a")) == 4)
+    assert len(set(of(at, "a").values())) == 4
+
+
+def test_a_gang_that_does_not_fit_starts_no_pod_until_it_does(at: Scheduled) -> None:
+    at.nodes(3)
+    at.pod("other", 8)
+    at.until(lambda: "other" in at.places())
+    gang(at, "a", 3)
+    group = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups/a"
+
+    def told() -> bool:
+        found = at.world.server.call("GET", group)[1].get("status", {}).get("conditions", [])
+        return any(each["type"] == "PodGroupScheduled" and each["status"] == "False" for each in found)
+
+    at.until(told)
+    assert of(at, "a") == {}
+    at.end_pod("other")
+    at.until(lambda: len(of(at, "a")) == 3)
+
+
+def test_of_two_gangs_that_each_want_most_hosts_one_runs_and_then_the_other(at: Scheduled) -> None:
+    at.nodes(10)
+    gang(at, "a", 6)
+    gang(at, "b", 6)
+    at.until(lambda: 6 in (len(of(at, "a")), len(of(at, "b"))))
+    first, second = ("a", "b") if of(at, "a") else ("b", "a")
+    assert of(at, second) == {}
+    at.until(lambda: at.world.ready("test") == 0)
+    finish(at, first)
+    at.until(lambda: len(of(at, second)) == 6)
+
+
+def test_when_a_member_dies_the_whole_gang_is_started_anew(at: Scheduled) -> None:
+    at.nodes(4)
+    gang(at, "a", 4)
+    at.until(lambda: len(of(at, "a")) == 4)
+    before = set(of(at, "a"))
+    at.until(lambda: all(status_of(at, pod) == "Running" for pod in before))
+    at.end_pod(min(before), "Failed")
+    at.until(lambda: len(of(at, "a")) == 4 and not before & set(of(at, "a")))
+    job = at.world.call("GET", f"{JOBS}/a")
+    assert "menagerie.dev/gang-restarting" not in job["metadata"]["annotations"]
+    assert job["spec"]["suspend"] is False
+
+
+def status_of(at: Scheduled, pod: str) -> str:
+    return str(at.world.call("GET", f"/api/v1/namespaces/default/pods/{pod}")["status"]["phase"])
+
+
+def test_a_gang_that_lost_a_host_gives_the_others_back_while_it_waits(at: Scheduled) -> None:
+    """Half of it does not keep hosts that another gang could use."""
+    at.nodes(4)
+    gang(at, "a", 4)
+    at.until(lambda: len(of(at, "a")) == 4)
+    (victim,) = [pod for pod, node in of(at, "a").items() if node == "n0"]
+    at.world.merge("/api/v1/nodes/n0", {"spec": {"unschedulable": True}})
+    at.end_pod(victim, "Failed")
+    gang(at, "b", 3)
+    at.until(lambda: len(of(at, "b")) == 3)
+    assert of(at, "a") == {}
+
+
+def test_a_gang_stands_in_one_rack_where_it_says_so(at: Scheduled) -> None:
+    """The rack with the fullest hosts is too small for it."""
+    racks = ["r1", "r1", "r2", "r2", "r2"]
+    at.nodes(5, lambda number: {RACK: racks[number]})
+    at.pod("other", 4, nodeSelector={RACK: "r1"})
+    at.until(lambda: "other" in at.places())
+    gang(at, "a", 3, within=RACK)
+    at.until(lambda: len(of(at, "a")) == 3)
+    assert {racks[int(node.removeprefix("n"))] for node in of(at, "a").values()} == {"r2"}
+
+
+def test_a_gang_of_a_higher_class_puts_out_as_much_as_it_needs(at: Scheduled) -> None:
+    at.nodes(4)
+    for number in range(4):
+        at.pod(f"low{number}", 8, priorityClassName="borrowed")
+    at.until(lambda: len(at.places()) == 4)
+    gang(at, "a", 3)
+    at.until(lambda: len(of(at, "a")) == 3)
+    at.until(lambda: len(at.places("app=test")) == 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"completionMode": "NonIndexed"}, "a gang is a Job with completionMode Indexed"),
+        ({"completions": 9}, "a gang is a Job with completionMode Indexed"),
+        ({"backoffLimit": 1}, "backoffLimit counts failed pods"),
+    ],
+)
+def test_a_job_that_cannot_be_a_gang_is_refused_with_the_reason(
+    at: Scheduled, change: dict[str, object], why: str
+) -> None:
+    job = gangs.job("a", 4, container(8))
+    job["spec"].update(change)
+    status, said = at.world.server.call("POST", JOBS, job)
+    assert status == 422
+    assert why in said["message"]
+
+
+def test_a_gang_whose_pods_do_not_name_it_is_refused(at: Scheduled) -> None:
+    job = gangs.job("a", 4, container(8))
+    job["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": "other"}
+    status, said = at.world.server.call("POST", JOBS, job)
+    assert (status, "the pods of a gang name it" in said["message"]) == (422, True)
