@@ -32,15 +32,16 @@ SUPPORTED: Mapping[str, Release] = {
 so is every flag but `EARLY`: what 1.36 made a default, or may no longer be left out, is written out for 1.35 as well."""
 
 
+_BETA_POLICIES = {"runtime-config": "admissionregistration.k8s.io/v1beta1=true"}
 EARLY: Mapping[str, Mapping[str, str]] = {
-    "1.35": {
-        "feature-gates": "MutatingAdmissionPolicy=true",
-        "runtime-config": "admissionregistration.k8s.io/v1beta1=true",
-    },
+    "1.35": {"feature-gates": "MutatingAdmissionPolicy=true", **_BETA_POLICIES},
+    "1.36": _BETA_POLICIES,
 }
-"""Minor -> flags of its API servers for what we use and it does not serve by default. MutatingAdmissionPolicy is beta and off in
-1.35, v1 and on since 1.36 (apiserver, pkg/features/kube_features.go), which stores it as v1beta1 (kubernetes,
-default_storage_factory_builder.go): each reads what the other wrote. A gate that is on for good is not to be named."""
+"""Minor -> flags of its API servers for what we use and not all releases serve by default. MutatingAdmissionPolicy is beta and off
+in 1.35, v1 and on in 1.36 (apiserver, pkg/features/kube_features.go), which stores it as v1beta1 (kubernetes,
+default_storage_factory_builder.go): each reads what the other wrote. 1.36 serves v1beta1, too: an API server that starts deletes
+the APIService of a version that it does not serve itself (kube-aggregator, autoregister_controller.go), and on the way that
+would be the older one's."""
 
 
 ADDED: Mapping[str, tuple[tuple[str, str, str], ...]] = {"1.36": ()}

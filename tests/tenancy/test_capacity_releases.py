@@ -57,6 +57,7 @@ def test_policies_of_one_release_are_in_force_in_the_other(build: Callable[..., 
 def test_an_older_release_that_was_not_told_to_serve_them_is_refused(
     build: Callable[..., Cluster], tmp_path: Path
 ) -> None:
+    cluster = of_pools(build, {"workers": 1})
     with storing(program, tmp_path) as etcd, serving(of(OLD), tmp_path, "--etcd-servers", etcd) as real:
-        with pytest.raises(NoPoliciesError, match="menagerie up makes them anew"):
-            capacity(Server(real, tmp_path), of_pools(build, {"workers": 1}))
+        server = Server(real, tmp_path)
+        pytest.raises(NoPoliciesError, capacity, server, cluster).match("menagerie up makes them anew")

@@ -1,0 +1,134 @@
+"""`menagerie tenancy capacity`, and hosts in `tenancy show`, from the command line to a real API server."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.running import run
+from cluster.spec import Cluster
+from tests.operations.test_repair_command import Terminal
+from tests.tenancy import hosts
+from tests.tenancy.hosts import of_pools, run_on, teams
+from tests.tenancy.real import Server
+from tests.tenancy.test_command import Ran
+from tests.tenancy.test_plan import roster
+
+pytestmark = pytest.mark.xdist_group("tenancy")
+
+PEOPLE = "people: {ana: {}, bo: {}}\nteams: {robotics: {members: [ana]}, vision: {members: [bo]}}\n"
+ALL = roster("ana bo", robotics="ana", vision="bo")
+Menagerie = Callable[..., Ran]
+
+
+@pytest.fixture
+def menagerie(
+    server: Server,
+    build: Callable[..., Cluster],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> Iterator[Menagerie]:
+    (tmp_path / "people.yaml").write_text(PEOPLE)
+    monkeypatch.setattr("operations.stack.access_to", lambda *_: server)
+    monkeypatch.setattr("cli.tenancy._folder", lambda _: tmp_path)
+    first = of_pools(build, {"workers": 3})
+    assert first.spec.tenancy
+    server.sync(ALL, first.spec.tenancy)
+    hosts.join(server, "workers-0", "workers-1", "workers-2")
+
+    def call(*words: str, typed: str | None = None, **given: int) -> Ran:
+        cluster = of_pools(build, {"workers": 3}, *(("workers", team, count) for team, count in given.items()))
+        for place in ("cli.tenancy.checked", "cli.tenancy_capacity.checked"):
+            monkeypatch.setattr(place, lambda _: cluster)
+        monkeypatch.setattr("sys.stdin", io.StringIO() if typed is None else Terminal(typed))
+        code = run(["tenancy", words[0], "lab", *words[1:]])
+        told = capsys.readouterr()
+        return Ran(code, told.out, told.err)
+
+    yield call
+    hosts.clear(server)
+
+
+def test_a_dry_run_says_every_move_and_changes_nothing(menagerie: Menagerie, server: Server) -> None:
+    ran = menagerie("capacity", "--dry-run", robotics=2)
+    # The class, five policies, each with its binding, and two hosts.
+    assert (ran.code, ran.out) == (0, "lab: 13 changes; none was made\n")
+    assert "workers-0: everybody -> robotics: robotics has an allocation of 2 hosts of workers" in ran.err
+    assert set(teams(server).values()) == {("", "")}
+
+
+def test_it_asks_and_makes_the_moves_and_has_nothing_left(menagerie: Menagerie, server: Server) -> None:
+    ran = menagerie("capacity", robotics=2)
+    assert (ran.code, "./menagerie tenancy capacity lab --yes" in ran.err) == (2, True)
+    assert menagerie("capacity", robotics=2, typed="n\n").code == 1
+    ran = menagerie("capacity", robotics=2, typed="y\n")
+    assert (ran.code, ran.out) == (0, "lab: 13 changes made\n"), ran.err
+    ran = menagerie("capacity", robotics=2)
+    assert (ran.code, ran.out) == (0, "lab: hosts are in step with allocations; nothing to change\n")
+
+
+def test_much_that_is_taken_at_once_wants_a_word(menagerie: Menagerie, server: Server) -> None:
+    assert menagerie("capacity", "--yes", robotics=2).code == 0
+    ran = menagerie("capacity", "--yes", vision=2)
+    assert (ran.code, ran.out) == (1, "lab: refused, nothing was changed\n")
+    assert "refused: 2 of 2 hosts that are teams' would be taken from them" in ran.err
+    assert teams(server)["workers-0"] == ("robotics", "robotics")
+    assert menagerie("capacity", "--yes", "--accept-loss", vision=2).code == 0
+
+
+def test_what_waits_says_on_what_and_is_shown_with_who_borrows(menagerie: Menagerie, server: Server) -> None:
+    assert menagerie("capacity", "--yes", robotics=3).code == 0
+    for number in range(3):
+        run_on(server, f"workers-{number}", "team-robotics", f"train-{number}")
+    run_on(server, "workers-0", "team-vision", "spare", priorityClassName="menagerie-borrowed")
+    ran = menagerie("capacity", "--yes", robotics=2, vision=1)
+    assert (ran.code, ran.out) == (0, "lab: 1 changes made; 1 hosts wait for pods to end\n")
+    assert "workers-2: robotics -> vision (closed to others)" in ran.err
+    assert "; waits for team-robotics/train-2" in ran.err
+    assert "to end what they wait for: ./menagerie tenancy capacity lab --evict" in ran.err
+    ran = menagerie("show", robotics=2, vision=1)
+    assert "workers  robotics  2 of 2 hosts: workers-0 (borrowed by team-vision/spare), workers-1\n" in ran.out
+    assert "workers  vision  1 of 1 hosts: workers-2 (waits for team-robotics/train-2)\n" in ran.out
+    rows: list[dict[str, Any]] = json.loads(menagerie("show", "--json", robotics=2, vision=1).out)["pools"]
+    assert [(row["team"], row["allocated"], len(row["hosts"])) for row in rows] == [
+        ("robotics", 2, 2),
+        ("vision", 1, 1),
+    ]
+
+
+def test_a_team_that_nobody_knows_is_told_and_the_others_get_theirs(menagerie: Menagerie, server: Server) -> None:
+    told = json.loads(menagerie("capacity", "--json", ghost=1, robotics=1).out)
+    assert [text.partition(",")[0] for text in told["conflicts"]] == ["ghost has no namespace"]
+    assert [(move["host"], move["after"], move["made"]) for move in told["moves"]] == [("workers-0", "robotics", True)]
+    assert menagerie("capacity", "--yes", ghost=1, robotics=1).code == 1
+
+
+@pytest.mark.parametrize("words", [("--watch", "5"), ("--watch", "5", "--yes", "--accept-loss")])
+def test_a_service_is_not_asked_and_accepts_no_loss(menagerie: Menagerie, words: tuple[str, ...]) -> None:
+    assert menagerie("capacity", *words).code == 2
+
+
+def test_a_service_gives_a_host_that_joins_its_team(
+    menagerie: Menagerie, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.real.call("DELETE", "/api/v1/nodes/workers-2")
+    rounds: list[float] = []
+
+    def pause(seconds: float) -> None:
+        rounds.append(seconds)
+        if len(rounds) == 1:
+            hosts.join(server, "workers-2")
+        if len(rounds) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("cli.tenancy_capacity.time.sleep", pause)
+    monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
+    ran = menagerie("capacity", "--watch", "7", "--yes", robotics=3)
+    assert (ran.code, rounds) == (130, [7, 7])
+    assert teams(server)["workers-2"] == ("robotics", "robotics")
