@@ -53,6 +53,7 @@ from provisioning.reports import ReportsError
 from provisioning.trust import TrustError
 from roce.plan import NothingToTest
 from roce.results import OtherPlanError
+from scheduling.expander.errors import ExpanderError
 from stacks.automation import PassphraseError, StackError, StackLockedError
 from tenancy.directory.model import DirectoryError, NoTenancyError
 from tools.build import BuildError
@@ -75,6 +76,7 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (NoRouterError, "no-router", exits.BAD_INPUT),
     (NoTenancyError, "no-tenancy", exits.BAD_INPUT),
     (DirectoryError, "directory", exits.FAILED),
+    (ExpanderError, "expander", exits.BAD_INPUT),
     (NoKeyError, "no-key", exits.BAD_INPUT),
     (DisagreementError, "disagreement", exits.BAD_INPUT),
     (CertificateError, "bad-certificate", exits.BAD_INPUT),
