@@ -53,6 +53,7 @@ from provisioning.reports import ReportsError
 from provisioning.trust import TrustError
 from roce.plan import NothingToTest
 from roce.results import OtherPlanError
+from scheduling.expander.errors import ExpanderError
 from stacks.errors import PassphraseError, StackError, StackLockedError
 from tenancy.directory.model import DirectoryError, NoPoliciesError, NoTenancyError
 from tools.build import BuildError
@@ -76,6 +77,7 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (NoTenancyError, "no-tenancy", exits.BAD_INPUT),
     (NoPoliciesError, "no-policies", exits.FAILED),
     (DirectoryError, "directory", exits.FAILED),
+    (ExpanderError, "expander", exits.BAD_INPUT),
     (NoKeyError, "no-key", exits.BAD_INPUT),
     (DisagreementError, "disagreement", exits.BAD_INPUT),
     (CertificateError, "bad-certificate", exits.BAD_INPUT),

@@ -17,6 +17,7 @@ from cli import (
     configure,
     etcd,
     exits,
+    expander,
     keys,
     links,
     machines,
@@ -142,6 +143,7 @@ app.command(epilog=upgrade.EXAMPLES)(upgrade.upgrade)
 app.command(epilog=validate.EXAMPLES)(validate.validate)
 app.add_typer(ceph.app, name="ceph")
 app.add_typer(etcd.app, name="etcd")
+app.add_typer(expander.app, name="expander")
 app.add_typer(keys.app, name="keys")
 app.add_typer(links.app, name="links")
 app.add_typer(machines.app, name="machines")

@@ -19,15 +19,15 @@ def groups_of(cluster: Cluster, names: Names, environment: Mapping[str, str] = o
     """The groups of the cluster's pools in the region. Nothing is asked yet. GroupError in the lab, which has others."""
     http, cloud = Http(), cluster.spec.control_plane.cloud
     if cloud is Cloud.AWS:
-        from scheduling.autoscaler.clouds.aws import groups as aws
+        from scheduling.autoscaler.clouds.aws.groups import AwsGroups
 
-        return aws.AwsGroups(cluster, http, names, environment)
+        return AwsGroups(cluster, http, names, environment)
     if cloud is Cloud.AZURE:
-        from scheduling.autoscaler.clouds.azure import groups as azure
+        from scheduling.autoscaler.clouds.azure.groups import AzureGroups
 
-        return azure.AzureGroups(cluster, http, names, environment)
+        return AzureGroups(cluster, http, names, environment)
     if cloud is Cloud.GCP:
-        from scheduling.autoscaler.clouds.gcp import groups as gcp
+        from scheduling.autoscaler.clouds.gcp.groups import GcpGroups
 
-        return gcp.GcpGroups(cluster, http, names, environment)
+        return GcpGroups(cluster, http, names, environment)
     raise GroupError(f"{cloud} is no cloud with groups of machines")
