@@ -21,6 +21,7 @@ from bench import (
     planning,
     recovery,
     scale,
+    scheduling,
     storm,
     toolkit,
     traffic,
@@ -114,7 +115,7 @@ def _neighbours() -> list[Figure]:
 def _control_planes() -> list[Figure]:
     """The last to be measured, and long: what is there already is worth printing without them."""
     try:
-        return [*storm.measure(_say), *scale.measure(_say)]
+        return [*storm.measure(_say), *scale.measure(_say), *scheduling.measure(_say)]
     except (LoopbackError, OSError) as error:
         _say(f"control planes on loopback were not measured: {error}")
         return []

@@ -176,6 +176,9 @@ def _scheduler(plane: Loopback, shape: Shape, program: str) -> Iterator[None]:
     if program == "coscheduler":
         words = [word for word in words if not word.startswith("--feature-gates=")]
         _with_plugin(plane.folder / scheduler.CONFIG.lstrip("/"))
+    # One that was killed is believed to lead until its lease ends.
+    with Api(plane.login(ADMIN.name)) as api:
+        api.call("DELETE", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler")
     with started([str(build.ensure([program])[program]), *words], plane.folder / f"{program}.log"):
         yield
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ceph import host as storage
+from cluster import places
 from cluster.artefacts import ArtefactSource
 from cluster.outputs import ClusterOutputs
 from cluster.pools import Host
@@ -135,10 +136,10 @@ def _site(site: Site) -> dict[str, Any]:
 
 def _own(cluster: Cluster, pool: str, host: Host) -> dict[str, Any]:
     address = str(host.address)
-    own = storage.labels(cluster, pool, host)
-    shared = labels_of_pool(cluster.spec.control_plane.cloud, cluster.spec.pools[pool]) if own else {}
-    labels = {"kubelet_labels": {**shared, **own}} if own else {}
-    return {"ansible_host": address, **of_host(address), **labels}
+    kind = cluster.spec.pools[pool]
+    shared = labels_of_pool(cluster.spec.control_plane.cloud, kind)
+    labels = {**places.of_host(kind, host), **shared, **storage.labels(cluster, pool, host)}
+    return {"ansible_host": address, **of_host(address), "kubelet_labels": dict(sorted(labels.items()))}
 
 
 def _shared(cluster: Cluster, outputs: ClusterOutputs) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cluster import hardware, preflight, versions
+from cluster import hardware, places, preflight, versions
 from cluster.artefacts import Artefact, ArtefactSource, catalogue
 from cluster.kernel import command_line
 from cluster.pools import Pool
@@ -76,7 +76,8 @@ def of_pool(cloud: Cloud, pool: Pool) -> Variables:
 
 def labels_of_pool(cloud: Cloud, pool: Pool) -> dict[str, str]:
     """The labels of all of a pool's nodes; the spec's win, so that it can keep the device plugin away."""
-    return {**({GPU_LABEL: "true"} if hardware.runs_gpus(cloud, pool) else {}), **pool.labels}
+    gpu = {GPU_LABEL: "true"} if hardware.runs_gpus(cloud, pool) else {}
+    return {**gpu, **places.of_pool(cloud, pool), **pool.labels}
 
 
 def _of_hardware(cloud: Cloud, pool: Pool) -> Variables:

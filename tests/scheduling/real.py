@@ -22,7 +22,6 @@ from tests.operations.real_cluster import CONTROLLERS, Host, World, stamp, world
 NAMESPACE = "/api/v1/namespaces/default"
 PATIENCE_S = 120
 GPUS = 8
-RACK = "menagerie.dev/rack"
 
 
 class Api:

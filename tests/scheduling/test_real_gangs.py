@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+import yaml
 
+from cluster.places import GPU_KIND, RACK
 from cluster.spec import Cluster
 from scheduling import gangs
-from tests.scheduling.real import RACK, Scheduled, container, scheduled
+from tests.scheduling.real import Scheduled, container, scheduled
 
 pytestmark = pytest.mark.xdist_group("scheduling_gangs")
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +155,20 @@ def test_a_gang_whose_pods_do_not_name_it_is_refused(at: Scheduled) -> None:
     job["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": "other"}
     status, said = at.world.server.call("POST", JOBS, job)
     assert (status, "the pods of a gang name it" in said["message"]) == (422, True)
+
+
+def test_the_example_of_a_gang_stands_on_whole_hosts_of_its_kind_in_one_rack(at: Scheduled) -> None:
+    """Of three racks one has four free hosts with that kind of GPU; one has more hosts, of another kind."""
+    racks = ["r1"] * 3 + ["r2"] * 4 + ["r3"] * 5
+    kinds = ["NVIDIA-H100-80GB-HBM3"] * 7 + ["NVIDIA-A100-SXM4-40GB"] * 5
+    at.nodes(12, lambda number: {RACK: racks[number], GPU_KIND: kinds[number]})
+    at.make(JOBS, yaml.safe_load((EXAMPLES / "gang.yaml").read_text()))
+    at.until(lambda: len(of(at, "train")) == 4)
+    assert set(of(at, "train").values()) == {"n3", "n4", "n5", "n6"}
+
+
+def test_the_example_of_packed_pods_stands_on_one_host(at: Scheduled) -> None:
+    at.nodes(4)
+    at.make(JOBS, yaml.safe_load((EXAMPLES / "packed.yaml").read_text()))
+    at.until(lambda: len(of(at, "sweep")) == 6)
+    assert len(set(of(at, "sweep").values())) == 1

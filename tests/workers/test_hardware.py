@@ -11,6 +11,7 @@ from workers.variables import of_pool
 
 TAINT = {"key": preflight.KEY, "value": "", "effect": "NoSchedule"}
 AT_SITE = {"site": "sjc1", "hosts": "hosts.yaml"}
+H100 = {"menagerie.dev/gpu-kind": "NVIDIA-H100-80GB-HBM3"}
 IMAGE = "projects/p/global/images/family/debian-12-nvidia"
 
 
@@ -30,7 +31,7 @@ def test_hosts_at_sites_join_tainted_beside_the_pool_s_own_taints():
 def test_a_pool_can_be_left_out_and_keeps_its_gpus():
     found = told(**AT_SITE, hardware="dgx-h100", preflight=False)
     assert (found["kubelet_taints"], "preflight_expected" in found) == ([], False)
-    assert (found["gpu_driver_source"], found["kubelet_labels"]) == ("image", {"menagerie.dev/gpu": "true"})
+    assert (found["gpu_driver_source"], found["kubelet_labels"]) == ("image", {"menagerie.dev/gpu": "true", **H100})
 
 
 def test_a_kind_of_machine_is_what_hosts_are_compared_with():
@@ -38,7 +39,7 @@ def test_a_kind_of_machine_is_what_hosts_are_compared_with():
     expected = found["preflight_expected"]
     assert (expected["kind"], expected["cpus"], expected["gpus"]["count"]) == ("dgx-h100", 224, 8)
     assert (expected["gpus"]["driver_branch"], found["gpu_driver_branch"]) == ("580", "580")
-    assert found["kubelet_labels"] == {"a": "b", "menagerie.dev/gpu": "true"}
+    assert found["kubelet_labels"] == {"a": "b", "menagerie.dev/gpu": "true", **H100}
 
 
 def test_without_a_branch_the_role_has_its_own_and_any_is_right():
@@ -58,9 +59,11 @@ def test_without_a_branch_the_role_has_its_own_and_any_is_right():
 )
 def test_workers_in_the_region_join_free_and_with_gpus_where_their_image_has_the_driver(fields, labelled):
     found = told(Cloud.GCP, **fields, max=4)
-    assert found == {"kubelet_labels": {"menagerie.dev/gpu": "true"} if labelled else {}, "kubelet_taints": []}
+    kind = H100 if fields["machine"] == "a3-highgpu-8g" else {}
+    gpu = {"menagerie.dev/gpu": "true"} if labelled else {}
+    assert found == {"kubelet_labels": {**gpu, **kind}, "kubelet_taints": []}
 
 
 def test_a_label_of_the_spec_keeps_the_cluster_s_device_plugin_away():
     found = told(**AT_SITE, hardware="dgx-h100", labels={"menagerie.dev/gpu": "false"})
-    assert found["kubelet_labels"] == {"menagerie.dev/gpu": "false"}
+    assert found["kubelet_labels"] == {"menagerie.dev/gpu": "false", **H100}

@@ -1,0 +1,44 @@
+"""Labels that say what a node has and where it stands, by which jobs choose their hosts and stay close together.
+
+Labels of the spec (`pools.<name>.labels`) win over these. What a machine in the region has of the cloud, `topology.kubernetes.io/zone`
+and `node.kubernetes.io/instance-type`, is told by the cloud itself. Which hosts share NVLink beyond their own eight GPUs, no spec
+says; NVIDIA's GPU Feature Discovery labels those `nvidia.com/gpu.clique`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from cluster import hardware
+from cluster.pools import Host, Pool
+from cluster.spec import Cloud
+
+GPU_KIND = "menagerie.dev/gpu-kind"
+"""As nvidia-smi names it, with hyphens: NVIDIA-H100-80GB-HBM3. So does GPU Feature Discovery (nvidia.com/gpu.product)."""
+SITE = "menagerie.dev/site"
+RACK = "menagerie.dev/rack"
+RAILS = "menagerie.dev/rails"
+"""The switches that a machine's links lead to. Machines of one value reach each other in one hop on each rail."""
+_LONGEST = 63
+"""Characters of a label's value (k8s.io/apimachinery, validation.LabelValueMaxLength)."""
+
+
+def of_pool(cloud: Cloud, pool: Pool) -> dict[str, str]:
+    """What all of a pool's nodes have."""
+    found = hardware.of_pool(cloud, pool)
+    return {GPU_KIND: _value(found.gpus.product)} if found and found.gpus else {}
+
+
+def of_host(pool: Pool, host: Host) -> dict[str, str]:
+    """Where a machine at a site stands."""
+    switches = [cable.switch for _, cable in sorted(host.links.items())]
+    rails = {RAILS: _value(".".join(each for each in switches if each))} if switches and all(switches) else {}
+    return {SITE: pool.site or "", RACK: host.rack, **rails}
+
+
+def _value(text: str) -> str:
+    """What a label may have of a text; one that is too long ends in what tells it from others."""
+    whole = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+    return whole if len(whole) <= _LONGEST else f"{whole[: _LONGEST - 11].rstrip('-._')}-{digest}"

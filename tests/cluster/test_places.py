@@ -1,0 +1,51 @@
+"""Labels of what a node has and where it stands."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import ip_address
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster import places
+from cluster.links import Cable
+from cluster.pools import Host, Pool
+from cluster.spec import Cloud
+
+VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+"""k8s.io/apimachinery, validation: labelValueFmt."""
+POOL = Pool.model_validate({"site": "sjc1", "hosts": "hosts.yaml", "hardware": "dgx-h100"})
+
+
+def host(**links: str | None) -> Host:
+    cables = {name: Cable(switch=switch) for name, switch in links.items()}
+    return Host.model_construct(name="a", rack="r7", address=ip_address("10.8.0.1"), links=cables)
+
+
+def test_a_machine_says_its_site_its_rack_and_its_switches() -> None:
+    assert places.of_host(POOL, host(rail1="leaf2", rail0="leaf1")) == {
+        places.SITE: "sjc1",
+        places.RACK: "r7",
+        places.RAILS: "leaf1.leaf2",
+    }
+
+
+def test_rails_are_said_only_where_every_switch_is_known() -> None:
+    assert places.RAILS not in places.of_host(POOL, host(rail0="leaf1", rail1=None))
+    assert places.RAILS not in places.of_host(POOL, host())
+
+
+def test_the_kind_of_gpu_is_that_of_nvidia_smi() -> None:
+    assert places.of_pool(Cloud.LAB, POOL) == {places.GPU_KIND: "NVIDIA-H100-80GB-HBM3"}
+    assert places.of_pool(Cloud.AWS, Pool(machine="p5.48xlarge", max=1)) == {places.GPU_KIND: "NVIDIA-H100-80GB-HBM3"}
+    assert places.of_pool(Cloud.LAB, Pool(machine="lab-small", max=1)) == {}
+
+
+@settings(max_examples=50)
+@given(st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=8))
+def test_whatever_switches_are_called_a_label_can_hold_it(names: list[str]) -> None:
+    found: dict[str, Any] = places.of_host(POOL, host(**{f"rail{number}": name for number, name in enumerate(names)}))
+    assert len(found[places.RAILS]) <= 63
+    assert VALUE.fullmatch(found[places.RAILS])
