@@ -4,7 +4,8 @@ A fixed set: a class that each team made for itself would soon be above all othe
 (the API refuses it), so they stand far apart. Kubernetes' own `system-node-critical` and `system-cluster-critical` are above all.
 
 cluster-autoscaler adds no host for pods below -10, and lets hosts go that have no others (its FAQ, "expendable pods"): so balloons
-are worth a host, and borrowed work is not.
+are worth a host. Below all stands the class of work on other teams' hosts, which comes with the policies that watch over it
+(`tenancy.capacity`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-SERVICES, NORMAL, LOW, BALLOONS, BORROWED = "services", "normal", "low", "balloons", "borrowed"
+SERVICES, NORMAL, LOW, BALLOONS = "services", "normal", "low", "balloons"
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,6 @@ PRIORITIES = (
     Priority(NORMAL, 1_000, "Experiments, and whatever names no class.", default=True),
     Priority(LOW, 100, "Experiments that can wait: they give way to normal ones, and put nobody out.", preempts=False),
     Priority(BALLOONS, -10, "Hold hosts warm that nobody uses yet; whoever wants the host gets it.", preempts=False),
-    Priority(BORROWED, -100, "Work on another team's idle hosts; its owner gets them back at once.", preempts=False),
 )
 """Highest first. docs/scheduling.md has them as a table; a test holds the two together."""
 

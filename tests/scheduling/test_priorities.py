@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from cluster.allocations import BORROWED_PRIORITY
 from cluster.spec import Cluster
 from control_plane import manifests
 from network.addresses import plan
 from scheduling import balloons, priorities
-from scheduling.priorities import BALLOONS, BORROWED, LOW, NORMAL, PRIORITIES, SERVICES
+from scheduling.priorities import BALLOONS, LOW, NORMAL, PRIORITIES, SERVICES
 
 DOCS = (Path(__file__).parents[2] / "docs" / "scheduling.md").read_text()
 SYSTEM = 2_000_000_000
@@ -23,8 +24,8 @@ EXPENDABLE = -10
 """Below it cluster-autoscaler adds no hosts."""
 
 
-def test_the_order_is_services_normal_low_balloons_borrowed() -> None:
-    assert [each.name for each in PRIORITIES] == [SERVICES, NORMAL, LOW, BALLOONS, BORROWED]
+def test_the_order_is_services_normal_low_balloons_and_what_is_borrowed() -> None:
+    assert [each.name for each in PRIORITIES] == [SERVICES, NORMAL, LOW, BALLOONS]
     assert all(one.value > other.value for one, other in pairwise(PRIORITIES))
     assert max(each.value for each in PRIORITIES) <= SYSTEM / 2
 
@@ -39,7 +40,7 @@ def test_what_gives_way_puts_nobody_out() -> None:
 
 def test_balloons_are_worth_a_host_to_an_autoscaler_and_borrowed_work_is_not() -> None:
     values = {each.name: each.value for each in PRIORITIES}
-    assert values[BALLOONS] >= EXPENDABLE > values[BORROWED]
+    assert values[BALLOONS] >= EXPENDABLE > BORROWED_PRIORITY
 
 
 def test_the_documentation_has_each_with_its_value() -> None:
