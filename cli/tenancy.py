@@ -114,7 +114,13 @@ class _Work:
         """Whose hosts are whose; None where the spec allocates none."""
         if not _settings(self.cluster).allocations:
             return None
-        return capacity_of(self.cluster, self._access).look(accept_loss=True)
+        from tenancy.directory.model import NoPoliciesError
+
+        try:
+            return capacity_of(self.cluster, self._access).look(accept_loss=True)
+        except NoPoliciesError as error:
+            errors.print(Text(str(error), style="yellow"))
+            return None
 
     def round(self, *, accept_loss: bool = False) -> int:
         """Look, and change what may be changed; an exit code."""

@@ -26,7 +26,8 @@ _ENDED = ("Succeeded", "Failed")
 class Pod:
     """What runs on a host and would not come to every one. name: namespace/name.
 
-    teams: those whose hosts it tolerates. anywhere: it tolerates any team's. borrowed: and gives way to the host's own.
+    teams: those whose hosts it tolerates, or would if it were made now. anywhere: it tolerates any team's. borrowed: and gives
+    way to the host's own.
     """
 
     name: str
@@ -69,12 +70,14 @@ def hosts_of(
     cluster: Cluster, nodes: Iterable[Object], pods: Iterable[Object], namespaces: Iterable[Object]
 ) -> tuple[tuple[Host, ...], tuple[str, ...]]:
     """(hosts of the cluster's pools by name, names of Nodes of no pool that have a team's label or taint)."""
-    system = frozenset(each["metadata"]["name"] for each in namespaces if is_system(each))
+    spaces = {each["metadata"]["name"]: each for each in namespaces}
+    system = frozenset(name for name, each in spaces.items() if is_system(each))
+    teams = {name: teams_of(each) for name, each in spaces.items()}
     on: dict[str, list[Pod]] = {}
     for raw in pods:
         node = (raw.get("spec") or {}).get("nodeName")
         if node and _counts(raw, system):
-            on.setdefault(node, []).append(_pod(raw))
+            on.setdefault(node, []).append(_pod(raw, teams.get(raw["metadata"]["namespace"], frozenset())))
     at_sites = {host.name: pool for pool, host in cluster.host_list()}
     found, strays = [], []
     for node in sorted(nodes, key=lambda each: str(each["metadata"]["name"])):
@@ -124,12 +127,12 @@ def _counts(raw: Object, system: frozenset[str]) -> bool:
     )
 
 
-def _pod(raw: Object) -> Pod:
+def _pod(raw: Object, own: frozenset[str]) -> Pod:
     name = f"{raw['metadata']['namespace']}/{raw['metadata']['name']}"
     found = [each for each in raw["spec"].get("tolerations") or () if _is_about_teams(each)]
     anywhere = any(each.get("operator") == "Exists" for each in found)
     teams = frozenset(str(each.get("value", "")) for each in found if each.get("operator") != "Exists")
-    return Pod(name, teams, anywhere, raw["spec"].get("priorityClassName") == BORROWED)
+    return Pod(name, teams | own, anywhere, raw["spec"].get("priorityClassName") == BORROWED)
 
 
 def _is_about_teams(toleration: Mapping[str, Any]) -> bool:

@@ -198,6 +198,7 @@ def test_hosts_are_read_with_their_pool_and_what_counts_of_their_pods(build: Cal
     stray = {"metadata": {"name": "foreign", "labels": {TEAM_KEY: "a"}}, "spec": {}}
     pods = [
         raw("team-a", "one", "workers-0", {"key": TEAM_KEY, "operator": "Equal", "value": "a"}),
+        raw("team-a", "older", "workers-0"),
         raw("team-b", "any", "workers-0", {"key": TEAM_KEY, "operator": "Exists"}, priorityClassName=BORROWED),
         raw("team-b", "all", "workers-0", {"operator": "Exists"}),
         raw("team-b", "none", "workers-0", {"operator": "Exists", "effect": "NoExecute"}),
@@ -206,11 +207,12 @@ def test_hosts_are_read_with_their_pool_and_what_counts_of_their_pods(build: Cal
         raw("kube-system", "dns", "workers-0"),
         raw("team-b", "elsewhere", "workers-1"),
     ]
-    names = [{"metadata": {"name": name, "labels": {}}} for name in ("kube-system", "team-a", "team-b")]
+    labels = {"kube-system": {}, "team-a": {"menagerie.dev/team": "a"}, "team-b": {}}
+    names = [{"metadata": {"name": name, "labels": own}} for name, own in labels.items()]
     (found,), strays = hosts_of(cluster, [node, stray], pods, names)
     assert (found.pool, found.label, found.taint, found.ready, strays) == ("workers", "a", "a", True, ("foreign",))
     assert found.pods == (
-        Pod("team-a/one", frozenset({"a"})), Pod("team-b/any", anywhere=True, borrowed=True),
+        Pod("team-a/one", frozenset({"a"})), Pod("team-a/older", frozenset({"a"})), Pod("team-b/any", anywhere=True, borrowed=True),
         Pod("team-b/all", anywhere=True), Pod("team-b/none"),
     )  # fmt: skip
     assert found.in_the_way("a") == ("team-b/none",)
