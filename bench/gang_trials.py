@@ -80,7 +80,8 @@ class Watch:
 
 
 def measure(pool: Executor, say: Callable[[str], None]) -> list[Figure]:
-    """Each mechanism whose programs are there already, or can be built."""
+    """Each mechanism, one after the other."""
+    build.ensure(["coscheduler", "kueue"])
     trials = []
     for number, mechanism in enumerate((Native(), Coscheduling(), Kueue(HOSTS * GPUS)), 3):
         trials.append(_trial(mechanism, number, pool, say))
@@ -88,7 +89,6 @@ def measure(pool: Executor, say: Callable[[str], None]) -> list[Figure]:
 
 
 def _trial(mechanism: Native, number: int, pool: Executor, say: Callable[[str], None]) -> Trial:
-    build.ensure(["coscheduler", "kueue"])
     shape = Shape(HOSTS, number, gangs=True)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, ExitStack() as ends:
         plane = ends.enter_context(running(shape, Path(folder), left_out={"kube-scheduler"}))

@@ -120,26 +120,27 @@ def running(
     write_scheduler(shape, cluster, folder)
     commands: dict[str, list[str]] = {role: etcd(shape, cluster, plan_, role, folder) for role in shape.roles}
     commands["kube-apiserver"] = api_server(shape, cluster, plan_, folder)
-    if controllers:
-        both = companions(shape, cluster, plan_, folder)
-        commands |= {program: each for program, each in both.items() if program not in left_out}
+    both = companions(shape, cluster, plan_, folder) if controllers else {}
+    pids: dict[str, int] = {}
+    made = Loopback(
+        folder,
+        str(plan_.api_servers[0].address),
+        {
+            role: f"http://{members(cluster, role, plan_)[0].address}:{metrics_port(cluster, role)}/metrics"
+            for role in shape.roles
+        },
+        pids,
+    )
     with ExitStack() as ends:
-        pids = {}
         for name, command in commands.items():
             program = str(programs["etcd" if name in shape.roles else name])
             delay = shape.fsync_delays.get(name, 0)  # type: ignore[call-overload]
             words = [*(_delayed(delay) if delay else ()), program, *command]
             pids[name] = ends.enter_context(started(words, folder / f"{name}.log")).pid
-        made = Loopback(
-            folder,
-            str(plan_.api_servers[0].address),
-            {
-                role: f"http://{members(cluster, role, plan_)[0].address}:{metrics_port(cluster, role)}/metrics"
-                for role in shape.roles
-            },
-            pids,
-        )
         _wait(made)
+        # The controller manager waits ten seconds for an API and then ends (cmd/kube-controller-manager, WaitForAPIServer).
+        for name in both.keys() - set(left_out):
+            pids[name] = ends.enter_context(started([str(programs[name]), *both[name]], folder / f"{name}.log")).pid
         yield made
 
 
@@ -222,8 +223,9 @@ def _wait(made: Loopback) -> None:
     while True:
         with Api(made.login(USERS[0].name)) as api:
             try:
-                # Of the last things that a new API server makes.
-                if api.call("GET", "/api/v1/namespaces/kube-node-lease")[0] == 200:
+                # Of the last things that a new API server makes; and what the controller manager waits for.
+                ready = ("/api/v1/namespaces/kube-node-lease", "/healthz")
+                if all(api.call("GET", path)[0] == 200 for path in ready):
                     return
             except OSError:
                 pass
