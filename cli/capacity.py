@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     ("capacity", "the whole fleet"),
     ("capacity jaguar", "one cluster"),
-    ("capacity --gpus 16 --gpu-kind h100", "two hosts of eight, where?"),
-    ("capacity --gpus 16 --gpu-kind h100 --within openai.org/rack", "in one rack"),
+    ("capacity --gpus 16 --gpu-kind h100", "two hosts of eight"),
     ("capacity --pods 4 --cpus 32 --memory 120", "without GPUs"),
 )
 _PER_HOST = 8
