@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import re
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,9 +40,9 @@ from tests.scheduling.autoscaler.support import (
     one_pass,
     pod_document,
     pods,
-    resident as on,
     world,
-)  # fmt: skip
+)
+from tests.scheduling.autoscaler.support import resident as on
 
 ROOT = Path(__file__).resolve().parents[3]
 CHOICE = Choices(
@@ -239,7 +241,7 @@ def test_what_the_system_keeps_is_what_the_hosts_reserve() -> None:
     spec = importlib.util.spec_from_loader("machine", loader=None)
     assert spec
     own = importlib.util.module_from_spec(spec)
-    exec(compile(text, str(path), "exec"), own.__dict__)
+    exec(compile(text, str(path), "exec"), own.__dict__)  # noqa: S102 - a program of ours for hosts, no module here
     for cpus in (1, 2, 3, 4, 5, 8, 31, 32, 96, 192):
         assert supply_module._kubelets_cpu(cpus) == own.kubelets_cpu(cpus)
     defaults = yaml.safe_load((ROOT / "roles" / "kubelet" / "defaults" / "main.yml").read_text())
@@ -257,9 +259,6 @@ def test_a_lab_has_no_catalogue_and_says_what_to_do(build: Callable[..., Cluster
 def test_a_memory_that_can_not_be_read_is_told_and_one_of_another_version_is_begun_anew() -> None:
     with pytest.raises(ValueError, match="the autoscaler's memory can't be read"):
         unpacked("nonsense")
-    import base64
-    import zlib
-
     assert unpacked(base64.b64encode(zlib.compress(b'{"version": 99}')).decode()) == Memory()
 
 
