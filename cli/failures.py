@@ -53,6 +53,12 @@ from provisioning.reports import ReportsError
 from provisioning.trust import TrustError
 from roce.plan import NothingToTest
 from roce.results import OtherPlanError
+from scheduling.autoscaler.choose import NoAutoscalerError
+from scheduling.autoscaler.groups import GroupError
+from scheduling.autoscaler.lease import HeldError
+from scheduling.autoscaler.run import LostTheLockError
+from scheduling.autoscaler.simulate.run import UnknownSizeError
+from scheduling.autoscaler.simulate.trace import TraceError
 from scheduling.expander.errors import ExpanderError
 from stacks.errors import PassphraseError, StackError, StackLockedError
 from tenancy.directory.model import DirectoryError, NoPoliciesError, NoTenancyError
@@ -78,6 +84,12 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (NoPoliciesError, "no-policies", exits.FAILED),
     (DirectoryError, "directory", exits.FAILED),
     (ExpanderError, "expander", exits.BAD_INPUT),
+    (NoAutoscalerError, "no-autoscaler", exits.BAD_INPUT),
+    (TraceError, "bad-trace", exits.BAD_INPUT),
+    (UnknownSizeError, "unknown-size", exits.BAD_INPUT),
+    (HeldError, "locked", exits.LOCKED),
+    (LostTheLockError, "taken-over", exits.LOCKED),
+    (GroupError, "groups", exits.FAILED),
     (NoKeyError, "no-key", exits.BAD_INPUT),
     (DisagreementError, "disagreement", exits.BAD_INPUT),
     (CertificateError, "bad-certificate", exits.BAD_INPUT),

@@ -13,6 +13,8 @@ import typer
 
 from cli import (
     audit,
+    autoscaler,
+    capacity,
     ceph,
     configure,
     etcd,
@@ -131,6 +133,7 @@ def flows(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
 
 
 app.command(epilog=audit.EXAMPLES)(audit.audit)
+app.command(epilog=capacity.EXAMPLES)(capacity.capacity)
 app.command(epilog=configure.EXAMPLES)(configure.configure)
 app.command(epilog=operations.EXAMPLES)(operations.operations)
 app.command(epilog=operations.UNLOCK_EXAMPLES)(operations.unlock)
@@ -141,6 +144,7 @@ app.command(epilog=repair.EXAMPLES)(repair.repair)
 app.command(epilog=topology.EXAMPLES)(topology.topology)
 app.command(epilog=upgrade.EXAMPLES)(upgrade.upgrade)
 app.command(epilog=validate.EXAMPLES)(validate.validate)
+app.add_typer(autoscaler.app, name="autoscaler")
 app.add_typer(ceph.app, name="ceph")
 app.add_typer(etcd.app, name="etcd")
 app.add_typer(expander.app, name="expander")

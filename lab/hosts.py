@@ -110,6 +110,12 @@ def made(name: str) -> HostState | None:
     return HostState(record["kind"], record["address"], record["segment"]) if record else None
 
 
+def made_s(name: str) -> float:
+    """Unix time at which a host was made, 0 of one that is gone."""
+    record = _home(name) / "host.json"
+    return record.stat().st_mtime if record.exists() else 0.0
+
+
 def delete(name: str) -> None:
     """Shut the host down and remove all but its volumes. Nothing happens when it is gone."""
     if leader(name) is not None:

@@ -6,18 +6,27 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
 from lab import clean as lab_clean
-from lab import hosts, networks, plan, preflight, rules
+from lab import datacentre, hosts, networks, plan, preflight, rules
 from lab.errors import LabError
+from lab.hosts import HostSpec
 from lab.prepare import lab_spec
 from lab.prepare import prepare as prepare_lab
+from network import addresses
 from operations.access import ROOT
 from operations.stack import installed_pulumi
 from operations.verify.proof import Machines, Traffic
+from stacks.lab.store import LabStore
+from stacks.lab.workers import possible_in_region
+from stacks.payloads import worker_payloads
+from userdata import render
 
 if TYPE_CHECKING:
     from operations.waiting import Report
@@ -95,6 +104,71 @@ class LabMachines:
 
     def rejoin(self) -> None:
         networks.load_rules(rules.rejoined())
+
+
+@dataclass(frozen=True)
+class RegionWorker:
+    """A worker of a lab's region. made_s: Unix time at which it was made."""
+
+    pool: str
+    name: str
+    made_s: float
+
+
+class RegionWorkersError(Exception):
+    """The lab refused, or could not; the text says why."""
+
+
+class RegionWorkers:
+    """Workers of a lab's region that come and go beside those that the stack makes. They boot from user data alone, as in a cloud.
+
+    Methods raise RegionWorkersError. What is made here no stack knows; `destroy` removes it with the rest of the lab.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def there(self) -> list[RegionWorker]:
+        """All that were made, the stack's too."""
+        made = set(hosts.known())
+        return [
+            RegionWorker(worker.pool, worker.host.name, hosts.made_s(worker.host.name))
+            for worker in possible_in_region(self._cluster)
+            if worker.host.name in made
+        ]
+
+    def grow(self, pool: str, size: int) -> None:
+        """Make workers until there are so many. One that was cut short is made anew."""
+        there = {worker.name for worker in self.there() if worker.pool == pool}
+        missing = [
+            worker.host
+            for worker in possible_in_region(self._cluster)
+            if worker.pool == pool and worker.host.name not in there
+        ]
+        for host in missing[: max(0, size - len(there))]:
+            made = HostSpec(host.name, "worker", plan.WORKERS, str(host.address), self._user_data(pool, host.name))
+            with _told():
+                hosts.create(made, datacentre.spec())
+
+    def remove(self, name: str) -> None:
+        """Nothing happens when it is gone."""
+        with _told():
+            hosts.delete(name)
+
+    def _user_data(self, pool: str, name: str) -> str:
+        """As the stack's own workers have it; a payload that the store does not hold yet is one that `up` has not brought."""
+        prepared = prepare_lab(kubernetes=self._cluster.spec.kubernetes.version)
+        source = ArtefactSource(plan.MIRROR_URL, prepared.mirror.sha256, plan.REGISTRY)
+        payload = worker_payloads(self._cluster, addresses.plan(self._cluster), source)[pool]
+        return render(payload, LabStore(plan.STORE_URL), name)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except LabError as error:
+        raise RegionWorkersError(f'{error}; docs/lab.md, "When something does not come up"') from error
 
 
 def _do(host: str, *argv: str) -> None:

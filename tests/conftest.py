@@ -112,6 +112,7 @@ _WITH_PROGRAMS = (
     "roles/test_links_role.py",
     "roles/test_roce_role.py",
     "roles/test_time_role.py",
+    "scheduling/autoscaler/test_command.py",
     "scheduling/autoscaler/test_real_api.py",
     "scheduling/test_real_gangs.py",
     "scheduling/test_real_scheduler.py",

@@ -26,4 +26,9 @@ def settings_of(cluster: Cluster) -> Autoscaler:
 
 def groups_of(cluster: Cluster, api: Callable[[], client.ApiClient]) -> Groups:
     """api: makes a client; a cloud's machines are known to be nodes by their provider ids. GroupError where there are none."""
+    if cluster.is_lab:
+        from operations.lab import RegionWorkers
+        from scheduling.autoscaler.lab import LabGroups
+
+        return LabGroups(cluster, RegionWorkers(cluster))
     raise GroupError(f"nothing acts on groups of machines of {cluster.spec.control_plane.cloud} yet")

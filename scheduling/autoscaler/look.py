@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kubernetes import client
@@ -33,6 +33,19 @@ STARTING = (
 """Taints of a node that starts: they go by themselves ("Taints and Tolerations"; docs/preflight.md)."""
 CORDON = "node.kubernetes.io/unschedulable"
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
+
+
+class Fixed:
+    """Groups of a cluster in which nothing grows by itself."""
+
+    def read(self) -> Mapping[str, Group]:
+        return {}
+
+    def grow(self, pool: str, size: int) -> None:
+        raise GroupError(f"pool {pool} does not grow by itself")
+
+    def remove(self, pool: str, ids: Sequence[str]) -> None:
+        raise GroupError(f"pool {pool} does not shrink by itself")
 
 
 def look(around: Around, groups: Groups, settings: Autoscaler, memory: Memory) -> World:

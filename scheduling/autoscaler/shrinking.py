@@ -65,7 +65,7 @@ def shrink(
         else:
             due.append(host)
     going = [host for host in hosts.values() if host.node.mark == BY]
-    chosen = _chosen(world, asked, due, going, settings, idle, kept)
+    chosen = _chosen(world, asked, due, going, settings, limits, idle, kept)
     back = {host.node.name: why for host in going if (why := _back(host.node, needed))}
     gone = [node for node in world.nodes if node.name in memory.gone and not node.ready]
     steps = [host for host in going if host.node.name not in back]
@@ -147,11 +147,14 @@ def _chosen(
     due: list[_Host],
     going: Sequence[_Host],
     settings: Autoscaler,
+    limits: Limits,
     idle: Mapping[str, float],
     kept: dict[str, str],
 ) -> list[_Host]:
     """Of the hosts that have been idle for long enough those that begin to go now: the dearest first, then the longest idle."""
-    left = share_of(settings.removed_step, len(world.fleet.members)) - len(going)
+    count = len(world.fleet.members)
+    # The brake refuses as a whole what is above its share; with one host it is asked all the same, and says why not.
+    left = min(share_of(settings.removed_step, count), share_of(limits.max_removed, count)) - len(going)
     least = {
         pool: min(group.size, len(alive(group))) - group.least - sum(host.node.pool == pool for host in going)
         for pool, group in world.groups.items()

@@ -25,7 +25,7 @@ from stacks.lab.disks import disks_of
 from stacks.lab.dynamic import Buckets, DataCentre, Host, LoadBalancer, SecretStore, Volume
 from stacks.lab.ssh import SshKey
 from stacks.lab.store import LabStore
-from stacks.lab.workers import between_workers, workers_in_region
+from stacks.lab.workers import between_workers, possible_in_region, workers_in_region
 from stacks.payloads import API_SERVERS, WORKERS, payloads, readable, reader, secrets, worker_payloads
 from stacks.pki import Pki
 from stacks.pki_resources import Secret
@@ -59,7 +59,9 @@ class LabProvider:
         pools = worker_payloads(self._cluster, self._plan, self.artefacts())
         self._workers = {worker.host: pools[worker.pool] for worker in workers_in_region(self._cluster)}
         kept = backups.secrets(self._cluster, self._plan, pki, self.buckets(), self._own_keys())
-        policy = store_policy(self._cluster, self._plan, pki, self._payloads, kept, self._workers)
+        # Whoever the autoscaler makes later finds its payload and keys in the store already.
+        readers = {worker.host: pools[worker.pool] for worker in possible_in_region(self._cluster)}
+        policy = store_policy(self._cluster, self._plan, pki, self._payloads, kept, readers)
         self._store = SecretStore("secrets", policy, self._on(self._datacentre))
 
     def etcd(self) -> None:

@@ -20,16 +20,27 @@ class Worker(NamedTuple):
 
 
 def workers_in_region(cluster: Cluster) -> tuple[Worker, ...]:
-    """As many of each pool as it has at least: a lab has nothing that would let a pool grow. Named as a cloud does it."""
+    """As many of each pool as it has at least; the autoscaler makes more (`operations.lab`). Named as a cloud does it."""
+    pools = cluster.spec.pools
+    return tuple(worker for worker, number in _numbered(cluster) if number <= pools[worker.pool].min)
+
+
+def possible_in_region(cluster: Cluster) -> tuple[Worker, ...]:
+    """As many of each pool as it can grow to."""
+    return tuple(worker for worker, _ in _numbered(cluster))
+
+
+def _numbered(cluster: Cluster) -> list[tuple[Worker, int]]:
+    """Each with its number in its pool. Addresses follow from the most of each pool, so that growing moves none."""
     pools = {name: pool for name, pool in cluster.spec.pools.items() if pool.site is None}
-    wanted = [(name, number) for name, pool in pools.items() for number in range(1, pool.min + 1)]
+    wanted = [(name, number) for name, pool in pools.items() for number in range(1, pool.max + 1)]
     if not wanted:
-        return ()
+        return []
     (network,), zones = worker_ranges(cluster.spec), cluster.spec.control_plane.zones
-    return tuple(
-        Worker(pool, HostAddress(f"{cluster.name}-{pool}-{number}", str(zones[index % len(zones)]), address))
+    return [
+        (Worker(pool, HostAddress(f"{cluster.name}-{pool}-{number}", str(zones[index % len(zones)]), address)), number)
         for index, ((pool, number), address) in enumerate(zip(wanted, list(network)[_FIRST:], strict=False))
-    )
+    ]
 
 
 def between_workers(cluster: Cluster) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ VERBS = sorted(command.callback.__name__ for command in app.registered_commands 
 def test_the_verbs_are_those_of_the_documentation() -> None:
     assert VERBS == [
         "audit",
+        "capacity",
         "check",
         "configure",
         "destroy",

@@ -51,10 +51,19 @@ class Story:
 
 
 class Cloud:
-    """See the module. comes: whether machines of a pool come at all, by pool and time; for tests."""
+    """See the module. elsewhere: nodes that neither come nor go -> their pools; the brake counts them. barren: pools whose machines
+    never come, for tests."""
 
-    def __init__(self, supplies: Mapping[str, Supply], least: Mapping[str, int], choices: Choices, seed: int) -> None:
+    def __init__(
+        self,
+        supplies: Mapping[str, Supply],
+        least: Mapping[str, int],
+        choices: Choices,
+        seed: int,
+        elsewhere: Mapping[str, str] | None = None,
+    ) -> None:
         self._supplies, self._least, self._choices = supplies, least, choices
+        self._elsewhere = elsewhere or {}
         self._random = Random(seed)
         self.now_s = START_S
         self.hosts: dict[str, Host] = {}
@@ -183,7 +192,7 @@ class Cloud:
         members = tuple(
             Member(node.name, node.pool, ready=node.ready, well=node.ready, out=bool(node.mark), heard=self.now_s)
             for node in nodes
-        )
+        ) + tuple(Member(name, pool, heard=self.now_s) for name, pool in self._elsewhere.items())
         fleet = Fleet(members, self.now_s, tuple(self.removals))
         pods = tuple(story.waiting for story in self.pending())
         return World(self.now_s, self._supplies, dict(self._groups()), nodes, pods, fleet)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from cluster.autoscaler import Autoscaler, Idle
@@ -62,16 +62,17 @@ Watch = Callable[[World, Pass], None]
 
 @dataclass(frozen=True)
 class Setting:
-    """What a simulation runs with."""
+    """What a simulation runs with. elsewhere: machines at sites -> their pools; they run nothing of the trace."""
 
     supplies: dict[str, Supply]
     least: dict[str, int]
     settings: Autoscaler
     limits: Limits
+    elsewhere: dict[str, str] = field(default_factory=dict)
 
 
 def setting_of(cluster: Cluster, settings: Autoscaler, limits: Limits) -> Setting:
-    """The cluster's pools that grow, without machines at sites. UnknownSizeError."""
+    """The cluster's pools that grow. UnknownSizeError."""
     known, notices = supplies(cluster, settings, (), {})
     names = grown(cluster, settings)
     if missing := [name for name in names if name not in known]:
@@ -81,6 +82,7 @@ def setting_of(cluster: Cluster, settings: Autoscaler, limits: Limits) -> Settin
         {name: cluster.spec.pools[name].min for name in names},
         settings,
         limits,
+        {host.name: pool for pool, host in cluster.host_list()},
     )
 
 
@@ -104,7 +106,9 @@ def simulate(
 
     watch: sees every pass. memory: what becomes of the memory between two passes. prepare: of a test.
     """
-    cloud = Cloud(setting.supplies, setting.least, choices_of(setting.supplies, setting.settings), seed)
+    cloud = Cloud(
+        setting.supplies, setting.least, choices_of(setting.supplies, setting.settings), seed, setting.elsewhere
+    )
     prepare(cloud)
     kept, made, tally = Memory(), None, _Tally()
     left = list(trace)

@@ -18,6 +18,8 @@ from scheduling.planner import Fate
 from tests.operations.real_cluster import World
 from tests.scheduling.autoscaler.machines import POOL, Machines, around, every_death, loop, passes
 
+pytestmark = pytest.mark.xdist_group("autoscaler")
+
 QUICK = {
     "interval": "1s", "settle": "0s", "idle": {"cpu": "1s", "gpu": "1s"}, "solver": "0s", "removed_step": "2",
     "added_step": "4",

@@ -1,0 +1,271 @@
+"""`autoscaler run`, `plan`, `explain`, `simulate`: what they take, and their rounds. What they print is in `cli.autoscaler_view`."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cli import exits
+from cli.options import ClusterArg, JsonOpt, examples
+from cli.output import note
+from cli.specs import checked
+
+if TYPE_CHECKING:
+    from cli.autoscaler_view import View
+    from cluster.autoscaler import Autoscaler
+    from cluster.spec import Cluster
+    from operations.access import Access
+    from operations.repair.look import Around
+    from scheduling.autoscaler.groups import Groups
+    from scheduling.autoscaler.hands import Hands
+    from scheduling.autoscaler.run import Loop
+
+app = typer.Typer(
+    help="Machines for pods that wait, and none for longer than they are used. docs/autoscaler.md explains it.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.command(
+    epilog=examples(
+        ("autoscaler run lab --once --dry-run", "what one pass would do"),
+        ("autoscaler run jaguar --once", "one pass; asks"),
+        ("autoscaler run jaguar --yes", "as a service"),
+        ("autoscaler run jaguar --yes --metrics 127.0.0.1:9810", "with /metrics, /healthz"),
+    )
+)
+def run(
+    cluster: ClusterArg,
+    once: Annotated[bool, typer.Option("--once", help="One pass, then end.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look and decide, and change nothing.")] = False,
+    metrics: Annotated[
+        str | None, typer.Option("--metrics", metavar="ADDRESS:PORT", help="Serve /metrics and /healthz there.")
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask; for services and scripts. --json does not ask.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON document a pass on standard output, one a line.")
+    ] = False,
+) -> None:
+    """Add machines for pods that wait; drain and give back idle ones.
+
+    Looks every autoscaler.interval, decides, and acts within the limits of the
+    spec: never more than a share of the cluster goes, and nothing at all while
+    the API, the clouds or the nodes do not answer as they should. Only one acts
+    on a cluster at a time. Safe to kill at any moment: the next goes on.
+    With --once: exit 1 when nothing could be decided, or an act failed.
+    Exit 3 when another acts on the cluster.
+    """
+    place = _address(metrics)
+    work = _Work(checked(cluster), as_json=as_json)
+    if not (yes or as_json or dry_run):
+        work.confirm()
+    with ExitStack() as ends:
+        if not dry_run:
+            ends.enter_context(work.locked())
+        if place:
+            ends.enter_context(work.metered(*place))
+        if once:
+            raise typer.Exit(work.round(dry_run=dry_run))
+        work.watch(dry_run=dry_run)
+
+
+@app.command(
+    epilog=examples(("autoscaler plan jaguar", "who goes where, what it costs"), ("autoscaler plan jaguar --json", ""))
+)
+def plan(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
+    """Show what the next pass would decide: for every pod, every pool and every host. Changes nothing.
+
+    Exit 1 when nothing could be decided; it says what did not answer.
+    """
+    from cli import autoscaler_view
+
+    work = _Work(checked(cluster), as_json=as_json)
+    raise typer.Exit(autoscaler_view.planned(work.cluster, work.loop().once(dry_run=True), as_json=as_json))
+
+
+@app.command(
+    epilog=examples(
+        ("autoscaler explain jaguar vision/train-0", "why a pod waits"),
+        ("autoscaler explain jaguar gpu-17", "why a host stays, or goes"),
+    )
+)
+def explain(
+    cluster: ClusterArg,
+    what: Annotated[str, typer.Argument(metavar="POD", help="NAMESPACE/NAME of a pod, or the name of a node.")],
+    as_json: JsonOpt = False,
+) -> None:
+    """Say why a pod waits and what it would take, or why a host stays. Changes nothing.
+
+    Exit 2 when there is no such pod or node.
+    """
+    from cli import autoscaler_view
+
+    work = _Work(checked(cluster), as_json=as_json)
+    raise typer.Exit(autoscaler_view.explained(work.cluster, work.loop().once(dry_run=True), what, as_json=as_json))
+
+
+@app.command(
+    epilog=examples(
+        ("autoscaler simulate jaguar monday.jsonl", "cost and waiting times"),
+        ("autoscaler simulate jaguar monday.jsonl --seed 2", "other interruptions"),
+    )
+    + '\n\nA line of a trace: {"at": "10m", "name": "train", "count": 4, "gang": true,\n"runs": "3h", "requests": '
+    '{"cpu": "80", "nvidia.com/gpu": 8}}'
+)
+def simulate(
+    cluster: ClusterArg,
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="JSON lines; docs/autoscaler.md has their keys.")],
+    seed: Annotated[int, typer.Option("--seed", help="Of when spot machines are taken away.")] = 1,
+    as_json: JsonOpt = False,
+) -> None:
+    """Run a trace of pods through the loop in simulated time. Reads the spec and the trace only.
+
+    Machines boot after their documented times, spot ones are taken away as often
+    as autoscaler.interruptions says. Prints what it costs, how long pods wait,
+    and what it would have cost if no host had ever been taken away.
+    Exit 2 for a trace that can't be read; all of its errors are told at once.
+    """
+    from cli import autoscaler_view
+    from operations.repair.look import limits_of
+    from scheduling.autoscaler.choose import settings_of
+    from scheduling.autoscaler.simulate import run as simulation
+    from scheduling.autoscaler.simulate.trace import TraceError, read
+
+    one = checked(cluster)
+    try:
+        arrivals = read(trace.read_text(encoding="utf-8").splitlines(), trace.name)
+    except (OSError, UnicodeDecodeError) as error:
+        raise TraceError(f"{trace}: can't be read: {error}") from None
+    setting = simulation.setting_of(one, settings_of(one), limits_of(one))
+    found = simulation.simulate(setting, arrivals, seed)
+    kept = simulation.simulate(simulation.without_scale_in(setting), arrivals, seed, hours=found.hours)
+    autoscaler_view.simulated(one, found, kept, as_json=as_json)
+
+
+class _Work:
+    """One cluster's autoscaler."""
+
+    def __init__(self, cluster: Cluster, *, as_json: bool) -> None:
+        from operations import stack
+        from scheduling.autoscaler.choose import groups_of, settings_of
+
+        self.cluster = cluster
+        self._as_json = as_json
+        self._settings: Autoscaler = settings_of(cluster)
+        self._access: Access = stack.access_to(cluster)
+        self._groups: Groups = groups_of(cluster, self._access.api)
+        self._metrics: object | None = None
+        self._lease: object | None = None
+        self._view: View | None = None
+
+    def confirm(self) -> None:
+        from cli.asking import confirm
+        from scheduling.autoscaler.supply import grown
+
+        pools = ", ".join(grown(self.cluster, self._settings))
+        again = f"autoscaler run {self.cluster.name}"
+        confirm(
+            f"Let pools {pools} of {self.cluster.name} grow and shrink by themselves?",
+            again,
+            see=("what it would do", f"autoscaler plan {self.cluster.name}"),
+        )
+
+    def _around(self) -> Around:
+        from operations.repair.look import Around, limits_of
+        from operations.repair.means import control_plane
+
+        access = self._access
+        return Around(self.cluster, access.api, lambda: control_plane(self.cluster, access), limits_of(self.cluster))
+
+    def loop(self) -> Loop:
+        from scheduling.autoscaler.hands import Hands
+        from scheduling.autoscaler.lease import Lease
+        from scheduling.autoscaler.look import look
+        from scheduling.autoscaler.run import Loop
+
+        here = self._around()
+        hands: Hands = Hands(self._access.api, self._groups, here.limits)
+        lease = self._lease
+        held = lease.held if isinstance(lease, Lease) else lambda: True
+        return Loop(
+            lambda memory: look(here, self._groups, self._settings, memory),
+            hands,
+            self._settings,
+            here.limits,
+            held=held,
+        )
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        from scheduling.autoscaler.lease import Lease
+
+        lease = Lease(self._access.api(), f"{socket.gethostname()}_{os.getpid()}")
+        with lease.holding():
+            self._lease = lease
+            yield
+
+    @contextmanager
+    def metered(self, address: str, port: int) -> Iterator[None]:
+        from scheduling.autoscaler.metrics import Metrics, serving
+
+        self._metrics = made = Metrics(time.time)
+        stale_s = max(10 * self._settings.interval / 1000, 300.0)
+        with serving(made, address, port, stale_s) as port_:
+            note(f"metrics at http://{address}:{port_}/metrics")
+            yield
+
+    def round(self, *, dry_run: bool) -> int:
+        """One pass; an exit code."""
+        from cli import autoscaler_view
+        from scheduling.autoscaler.metrics import Metrics
+        from scheduling.autoscaler.telling import Teller
+
+        if self._view is None:
+            self._view = autoscaler_view.View(self.cluster, as_json=self._as_json)
+            self._teller = Teller(self._access.api)
+        one = self.loop().once(dry_run=dry_run)
+        if isinstance(self._metrics, Metrics):
+            self._metrics.count(one)
+        events = (0, 0) if dry_run else self._teller.tell(one)
+        self._view.show(one, events)
+        failed = bool(one.made.refused) or any(each.failed for each in one.done)
+        return exits.FAILED if failed else exits.DONE
+
+    def watch(self, *, dry_run: bool) -> None:
+        """Passes without end. What an API or a cloud stands in the way of is told, and tried again."""
+        from cli.repair_view import told_and_passed_over
+        from scheduling.autoscaler.metrics import Metrics
+        from scheduling.autoscaler.run import LostTheLockError
+
+        while True:
+            ended = False
+            with told_and_passed_over():
+                try:
+                    self.round(dry_run=dry_run)
+                except LostTheLockError as error:
+                    note(str(error))
+                    raise typer.Exit(exits.LOCKED) from None
+                ended = True
+            if not ended and isinstance(self._metrics, Metrics):
+                self._metrics.failed()
+            time.sleep(self._settings.interval / 1000)
+
+
+def _address(text: str | None) -> tuple[str, int] | None:
+    if text is None:
+        return None
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        raise typer.BadParameter(f"--metrics: {text!r} is no address and port; write 127.0.0.1:9810")
+    return host.strip("[]"), int(port)

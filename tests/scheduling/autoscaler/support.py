@@ -1,0 +1,118 @@
+"""A small cluster in words: pools, hosts, pods that wait, and the passes over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from cluster.autoscaler import Autoscaler
+from operations.breaker import Fleet, Limits, Member
+from scheduling.autoscaler.asking import Choices
+from scheduling.autoscaler.decide import decide
+from scheduling.autoscaler.decision import Pass
+from scheduling.autoscaler.groups import Group, Machine
+from scheduling.autoscaler.memory import Memory
+from scheduling.autoscaler.pods import waiting
+from scheduling.autoscaler.seen import BY, Node, Resident, Supply, Waiting, World
+from scheduling.autoscaler.simulate.run import Setting
+from scheduling.planner import Pool, Shape
+from scheduling.planner.resources import CPU, GPU, MEMORY, PODS, Resources
+from scheduling.planner.supply import labels
+
+NOW_S = 1_795_000_000.0
+LIMITS = Limits({"cpu": "40%", "gpu": "40%", "spot": "40%", "site": "40%"}, "50%", 3600.0)
+CHOICES = Choices({}, {}, 1.0)
+
+
+def supply(name: str, cpus: int = 8, gpus: int = 0, price: float = 1.0, most: int = 10, **more: Any) -> Supply:
+    room = Resources.of({CPU: cpus * 1000, MEMORY: cpus * 4096, GPU: gpus, PODS: 110})
+    return Supply(Pool(name, room, round(price * 1e6), most, labels({"menagerie/pool": name}), **more), gpus > 0)
+
+
+CPU_POOL = supply("cpu", boot_s=100)
+GPU_POOL = supply("gpu", cpus=64, gpus=8, price=30.0, most=8, boot_s=540)
+SPOT_POOL = supply("spot", cpus=64, gpus=8, price=10.0, most=8, boot_s=540, spot=True)
+
+
+def pod_document(name: str, cpus: float = 1, gpus: int = 0, age_s: float = 60, **more: Any) -> dict[str, Any]:
+    """As the API has it. more: annotations, nodeSelector, tolerations, affinity, owner, volumes, containers."""
+    requests: dict[str, str] = {"cpu": str(cpus)} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
+    stamp = datetime.fromtimestamp(NOW_S - age_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    owner = more.pop("owner", "Job")
+    metadata = {
+        "name": name,
+        "namespace": "default",
+        "uid": name,
+        "creationTimestamp": stamp,
+        "annotations": more.pop("annotations", {}),
+        "labels": more.pop("labels", {}),
+        "ownerReferences": [{"kind": owner, "controller": True}] if owner else [],
+    }
+    spec = {"containers": [{"resources": {"requests": requests}}], **more}
+    return {"metadata": metadata, "spec": spec, "status": {}}
+
+
+def pods(name: str, count: int = 1, **more: Any) -> tuple[Waiting, ...]:
+    made = [pod_document(f"{name}-{at}" if count > 1 else name, **more) for at in range(count)]
+    return tuple(waiting(each, CHOICES) for each in made)
+
+
+def gang(name: str, count: int, size: int | None = None, **more: Any) -> tuple[Waiting, ...]:
+    notes = {"scheduling.menagerie.dev/gang": name, "scheduling.menagerie.dev/gang-size": str(size or count)}
+    return pods(name, count, annotations=notes, **more)
+
+
+def resident(name: str, cpus: int = 1, **more: Any) -> Resident:
+    return Resident(f"default/{name}", Shape(Resources.of({CPU: cpus * 1000})), **more)
+
+
+def node(name: str, pool: Supply = CPU_POOL, *residents: Resident, **more: Any) -> Node:
+    return Node(name, pool.pool.name, pool.pool.room, residents=residents, **more)
+
+
+def world(
+    nodes: Sequence[Node] = (),
+    waits: Sequence[Waiting] = (),
+    supplies: Sequence[Supply] = (CPU_POOL,),
+    now_s: float = NOW_S,
+    **more: Any,
+) -> World:
+    """Every node is a running machine of its pool's group. more: groups and fields of the world to replace; `fleet`."""
+    groups: dict[str, Group] = {}
+    for each in supplies:
+        own = [one for one in nodes if one.pool == each.pool.name]
+        machines = tuple(Machine(f"i-{one.name}", one.name, "running") for one in own)
+        groups[each.pool.name] = Group(each.pool.name, len(own), 0, each.pool.most, machines)
+    groups |= more.pop("groups", {})
+    members = tuple(
+        Member(one.name, one.pool, ready=one.ready, well=one.ready, out=bool(one.mark), heard=now_s) for one in nodes
+    )
+    fleet = more.pop("fleet", Fleet(members, now_s))
+    return World(now_s, {each.pool.name: each for each in supplies}, groups, tuple(nodes), tuple(waits), fleet, **more)
+
+
+def one_pass(seen: World, memory: Memory | None = None, **settings: Any) -> Pass:
+    return decide(seen, memory or Memory(), Autoscaler(**settings), LIMITS)
+
+
+def later(seen: World, seconds: float, **more: Any) -> World:
+    """The same world, seconds later, with everybody heard."""
+    now_s = seen.now_s + seconds
+    members = tuple(replace(each, heard=now_s) for each in seen.fleet.members)
+    return replace(seen, now_s=now_s, fleet=replace(seen.fleet, members=members, now=now_s), **more)
+
+
+def acts(made: Pass) -> list[tuple[str, str, int | str]]:
+    return [(str(each.act), each.pool, each.size or each.node or each.machine) for each in made.decisions]
+
+
+def setting(supplies: Sequence[Supply], least: Mapping[str, int] | None = None, **settings: Any) -> Setting:
+    named = {each.pool.name: each for each in supplies}
+    elsewhere = {f"site-{at}": "site" for at in range(4)}
+    return Setting(named, dict(least or {}), Autoscaler(**settings), LIMITS, elsewhere)
+
+
+def marked(one: Node) -> Node:
+    return replace(one, cordoned=True, mark=BY)

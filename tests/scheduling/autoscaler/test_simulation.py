@@ -1,0 +1,189 @@
+"""Days in simulated time: what must hold in every pass, whatever comes."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduling.autoscaler.decide import decide
+from scheduling.autoscaler.decision import Act, Pass
+from scheduling.autoscaler.memory import Memory, packed, unpacked
+from scheduling.autoscaler.seen import World
+from scheduling.autoscaler.simulate.cloud import Cloud
+from scheduling.autoscaler.simulate.run import Setting, simulate, without_scale_in
+from scheduling.autoscaler.simulate.trace import Arrival, TraceError, read
+from tests.scheduling.autoscaler.support import LIMITS, setting, supply
+
+HOUR_S = 3600.0
+POOLS = (
+    supply("cpu", boot_s=100, most=8),
+    supply("gpu", cpus=64, gpus=8, price=30.0, most=6, boot_s=540),
+    supply("spot", cpus=64, gpus=8, price=10.0, most=3, boot_s=540, spot=True, interruptions=0.05),
+)
+
+
+def trace(*lines: dict[str, object]) -> tuple[Arrival, ...]:
+    return read([json.dumps(line) for line in lines], "trace")
+
+
+def made_up(seed: int, hours: int, load: float) -> tuple[Arrival, ...]:
+    """Jobs at random: small ones, whole hosts, gangs of up to half the pool, and services that may move."""
+    random, lines, at_s = Random(seed), [], 0.0
+    while at_s < hours * HOUR_S * 0.8:
+        at_s += random.expovariate(load / HOUR_S)
+        kind = random.random()
+        line: dict[str, object] = {"at": f"{int(at_s)}s", "name": f"j{len(lines)}"}
+        if kind < 0.5:
+            line |= {"count": random.randint(1, 6), "requests": {"cpu": random.randint(1, 7)}}
+            line |= {"runs": f"{random.randint(5, 120)}m", "kind": random.choice(("Job", "ReplicaSet"))}
+        elif kind < 0.8:
+            line |= {
+                "requests": {"cpu": 8, "nvidia.com/gpu": random.choice((1, 4, 8))},
+                "runs": f"{random.randint(1, 6)}h",
+            }
+        else:
+            line |= {"count": random.randint(2, 3), "gang": True, "requests": {"nvidia.com/gpu": 8}, "runs": "2h"}
+            line |= {"annotations": {"scheduling.menagerie.dev/spot": random.choice(("any", "never"))}}
+        lines.append(line)
+    return trace(*lines)
+
+
+class Watch:
+    """Everything that a pass does and must not."""
+
+    def __init__(self, given: Setting) -> None:
+        self.wrong: list[str] = []
+        self._setting = given
+        self._cordoned: list[float] = []
+
+    def __call__(self, world: World, made: Pass) -> None:
+        if made.refused:
+            self.wrong.append(made.refused)
+        for pool, group in world.groups.items():
+            if group.size > group.most or len(group.machines) > group.most + 2:
+                self.wrong.append(f"{pool} has {group.size} machines of {group.most}")
+        begun = [each for each in made.decisions if each.act is Act.CORDON]
+        for each in made.decisions:
+            node = world.by_node.get(each.node)
+            if each.act in (Act.CORDON, Act.REMOVE, Act.DRAIN) and node and any(pod.keeps for pod in node.pods):
+                self.wrong.append(f"{each} although pods keep it")
+            if each.act is Act.REMOVE and node and (node.pods or not node.cordoned):
+                self.wrong.append(f"{each} although it is not empty or not cordoned")
+        self._cordoned = [at for at in self._cordoned if at > world.now_s - LIMITS.window_s] + [world.now_s] * len(
+            begun
+        )
+        if begun and len(self._cordoned) > len(world.fleet.members) // 2:
+            self.wrong.append(f"{len(self._cordoned)} of {len(world.fleet.members)} nodes within an hour")
+        if len(begun) > max(1, len(world.fleet.members) // 10):
+            self.wrong.append(f"{len(begun)} of {len(world.fleet.members)} nodes in one step")
+        self._stable(world, made)
+
+    def _stable(self, world: World, made: Pass) -> None:
+        """A pass over the same world, with what the first one remembers, orders nothing more."""
+        again = decide(world, made.memory, self._setting.settings, self._setting.limits)
+        before = {each.pool: each.size for each in made.decisions if each.act is Act.GROW}
+        after = {each.pool: each.size for each in again.decisions if each.act is Act.GROW}
+        waits = any(verdict.fate == "waiting" for verdict in made.verdicts.values())
+        if before != after and not waits:
+            self.wrong.append(f"the plan is not stable: {before}, then {after}")
+
+
+@settings(max_examples=3)
+@given(st.integers(0, 2**30))
+def test_in_a_simulated_day_no_guard_is_ever_passed_and_the_plan_is_stable(seed: int) -> None:
+    given_ = setting(POOLS, {"cpu": 1}, interval="180s", idle_below=20)
+    watch = Watch(given_)
+    found = simulate(given_, made_up(seed, 24, 2.0), seed, watch, hours=24)
+    assert watch.wrong == []
+    assert found.started > 0
+
+
+@settings(max_examples=2)
+@given(st.integers(0, 2**30))
+def test_in_a_simulated_week_nobody_starves(seed: int) -> None:
+    given_ = setting(POOLS, interval="600s")
+    found = simulate(given_, made_up(seed, 168, 1.0), seed, hours=168)
+    # The longest job, a boot, and a day in which a large one has room held for it.
+    assert found.wait_longest_s <= 30 * HOUR_S
+    assert (found.unstarted, found.never) == (0, {})
+
+
+@settings(max_examples=2)
+@given(st.integers(0, 2**30))
+def test_what_is_remembered_survives_being_written_down(seed: int) -> None:
+    given_, arrivals = setting(POOLS, interval="240s"), made_up(seed, 12, 3.0)
+
+    def written(memory: Memory) -> Memory:
+        assert unpacked(packed(memory)) == memory
+        return unpacked(packed(memory))
+
+    kept = simulate(given_, arrivals, seed, memory=written, hours=12)
+    assert kept == simulate(given_, arrivals, seed, hours=12)
+
+
+@settings(max_examples=2)
+@given(st.integers(0, 2**30))
+def test_who_forgets_everything_in_every_tenth_pass_converges_all_the_same(seed: int) -> None:
+    passes = 0
+
+    def forgetful(memory: Memory) -> Memory:
+        nonlocal passes
+        passes += 1
+        return Memory() if passes % 10 == 0 else memory
+
+    given_ = setting(POOLS, interval="240s")
+    watch = Watch(given_)
+    found = simulate(given_, made_up(seed, 12, 2.0), seed, watch, memory=forgetful, hours=48)
+    assert watch.wrong == []
+    assert found.unstarted == 0
+
+
+def test_scale_in_saves_what_idle_hosts_cost() -> None:
+    given_ = setting(POOLS, interval="60s")
+    arrivals = trace({"at": "0s", "name": "train", "count": 2, "runs": "1h", "requests": {"nvidia.com/gpu": 8}})
+    found = simulate(given_, arrivals, hours=10)
+    kept = simulate(without_scale_in(given_), arrivals, hours=10)
+    assert (found.ended, kept.ended) == (2, 2)
+    assert found.cost < kept.cost / 2
+    assert found.removed >= 1
+
+
+def test_spot_that_never_comes_gives_way_to_on_demand() -> None:
+    def barren(cloud: Cloud) -> None:
+        cloud.barren.add("spot")
+
+    given_ = setting(POOLS, interval="60s")
+    arrivals = trace({"at": "0s", "name": "train", "runs": "1h", "requests": {"nvidia.com/gpu": 8}})
+    found = simulate(given_, arrivals, prepare=barren, hours=5)
+    # Ten minutes for spot, nine to boot the other, and passes between.
+    assert (found.ended, found.wait_longest_s <= 1500) == (1, True)
+
+
+def test_what_can_never_start_is_told_and_nothing_is_bought() -> None:
+    given_ = setting(POOLS, interval="60s")
+    found = simulate(
+        given_, trace({"at": "0s", "name": "big", "runs": "1h", "requests": {"nvidia.com/gpu": 9}}), hours=2
+    )
+    assert (found.ordered, found.cost) == (0, 0.0)
+    assert "it asks for 9 GPUs, the largest host has 8 GPUs" in found.never["default/big"]
+
+
+def test_a_trace_with_errors_is_refused_with_all_of_them() -> None:
+    lines = [
+        '{"at": "0s", "name": "a", "runs": "1h"}',
+        "",
+        '{"at": "0s", "name": "a", "runs": "1h"}',
+        '{"at": 5, "name": "B", "runs": "1h", "gpu": 1}',
+        "nonsense",
+    ]
+    with pytest.raises(TraceError) as told:
+        read(lines, "t.jsonl")
+    text = str(told.value)
+    assert "t.jsonl:3: name a stands in line 1 already" in text
+    assert "t.jsonl:4: at: 5 isn't a duration" in text
+    assert "t.jsonl:4: gpu: Extra inputs are not permitted" in text
+    assert "t.jsonl:5: is no JSON object" in text

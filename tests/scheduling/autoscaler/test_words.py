@@ -1,0 +1,306 @@
+"""What people write on pods, and what is made of pods, machines and memories."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import re
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster.autoscaler import Autoscaler
+from cluster.load import check_paths
+from cluster.spec import Cluster
+from scheduling.autoscaler import supply as supply_module
+from scheduling.autoscaler.amounts import requests_of, there
+from scheduling.autoscaler.asking import Choices, asked
+from scheduling.autoscaler.capacity import Job, cheapest, offers, rows, soonest
+from scheduling.autoscaler.gang import BadGangError, gang_of
+from scheduling.autoscaler.groups import Group, Machine
+from scheduling.autoscaler.keys import ALL
+from scheduling.autoscaler.look import _fits
+from scheduling.autoscaler.memory import Memory, unpacked
+from scheduling.autoscaler.metrics import HELP, PREFIX, Metrics
+from scheduling.autoscaler.pods import is_waiting, resident, waiting
+from scheduling.autoscaler.run import Round
+from scheduling.autoscaler.supply import supplies
+from scheduling.planner import Preference, Spot
+from scheduling.planner.resources import CPU, GPU, MEMORY, PODS
+from tests.scheduling.autoscaler.support import (
+    CHOICES,
+    CPU_POOL,
+    GPU_POOL,
+    SPOT_POOL,
+    node,
+    one_pass,
+    pod_document,
+    pods,
+    world,
+)
+from tests.scheduling.autoscaler.support import resident as on
+
+ROOT = Path(__file__).resolve().parents[3]
+CHOICE = Choices(
+    {
+        "scheduling.menagerie.dev/cloud": frozenset({"aws", "site"}),
+        "scheduling.menagerie.dev/gpu-kind": frozenset({"h100", "a100"}),
+    },
+    {"laion": {"topology.kubernetes.io/zone": "us-east-1a"}},
+    1.0,
+)
+
+
+def told(**notes: str) -> Any:
+    return asked({f"scheduling.menagerie.dev/{key.replace('_', '-')}": value for key, value in notes.items()}, CHOICE)
+
+
+def test_wishes_are_read() -> None:
+    found = told(cloud="aws", gpu_kind="H100, a100", near_data="laion", worth="2.5", spot="only", price_ceiling="12.50")
+    assert found.complaints == []
+    assert found.preferences == (
+        Preference("scheduling.menagerie.dev/cloud", ("aws",), 2_500_000),
+        Preference("scheduling.menagerie.dev/gpu-kind", ("a100", "h100"), 2_500_000),
+        Preference("topology.kubernetes.io/zone", ("us-east-1a",), 2_500_000),
+    )
+    assert (found.spot, found.ceiling, found.refused) == (Spot.ONLY, 12_500_000, "")
+
+
+@pytest.mark.parametrize(
+    ("notes", "complaint"),
+    [
+        ({"cloud": "azur"}, "cloud: no pool has 'azur'; there is aws, site"),
+        ({"gpu_kind": "h10"}, "gpu-kind: no pool has 'h10'; did you mean h100"),
+        ({"near_data": "lain"}, "near-data: autoscaler.data of the spec has no 'lain'; did you mean laion?"),
+        ({"spot": "yes"}, "spot is 'yes'; write any, never or only. Until then: never"),
+        ({"worth": "-1"}, "worth is '-1'; write dollars an hour"),
+        ({"price_ceiling": "NaN"}, "price-ceiling is 'NaN'; write dollars an hour"),
+        ({"price_ceiling": "1e9"}, "price-ceiling is '1e9'"),
+        ({"prise_ceiling": "1"}, "prise-ceiling is no annotation of the autoscaler; did you mean"),
+    ],
+)
+def test_a_word_that_can_not_be_read_is_told_and_buys_nothing_more(notes: Mapping[str, str], complaint: str) -> None:
+    found = told(**notes)
+    assert len(found.complaints) == 1
+    assert complaint in found.complaints[0]
+    assert found.preferences == ()
+    assert found.spot is (Spot.NEVER if "spot" in notes else Spot.ANY)
+    assert bool(found.refused) == ("price_ceiling" in notes)
+
+
+def test_gangs_are_read() -> None:
+    notes = {"scheduling.menagerie.dev/gang": "mpi", "scheduling.menagerie.dev/gang-size": "4"}
+    found = gang_of(pod_document("a", annotations={**notes, "scheduling.menagerie.dev/gang-within": "openai.org/rack"}))
+    assert found and (found.name, found.size, found.within) == ("default/mpi", 4, "openai.org/rack")
+    assert gang_of(pod_document("a")) is None
+
+
+@pytest.mark.parametrize("size", [None, "", "0", "-1", "many", "1.5", "²", "1000000"])
+def test_a_gang_without_a_size_is_told_and_never_started_in_part(size: str | None) -> None:
+    notes = {"scheduling.menagerie.dev/gang": "mpi"} | (
+        {"scheduling.menagerie.dev/gang-size": size} if size is not None else {}
+    )
+    with pytest.raises(BadGangError):
+        gang_of(pod_document("a", annotations=notes))
+    made = waiting(pod_document("a", annotations=notes), CHOICES)
+    assert made.refused
+    assert made.complaints
+
+
+def test_requests_are_counted_as_the_scheduler_does() -> None:
+    def container(cpu: str, **more: str) -> dict[str, Any]:
+        return {"resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}, **more}
+
+    spec = {
+        "containers": [container("1"), container("500m")],
+        "initContainers": [container("100m", restartPolicy="Always"), container("4")],
+        "overhead": {"cpu": "250m"},
+    }
+    assert requests_of(spec) == {CPU: 4350, MEMORY: 3072}
+    assert requests_of({**spec, "resources": {"requests": {"cpu": "8"}}})[CPU] == 8250
+    assert requests_of({"containers": [{"resources": {"requests": {"cpu": "1u", "memory": "1"}}}]}) == {
+        CPU: 1,
+        MEMORY: 1,
+    }
+    assert there({"cpu": "3999999u", "memory": "1048577", "nvidia.com/gpu": "8"}) == {CPU: 3999, MEMORY: 1, GPU: 8}
+
+
+def test_a_pod_that_says_the_same_has_the_same_shape() -> None:
+    one, other = (waiting(pod_document(name, cpus=2), CHOICES) for name in "ab")
+    assert one.shape is other.shape
+    assert waiting(pod_document("c", cpus=3), CHOICES).shape != one.shape
+
+
+def test_selectors_affinity_and_tolerations_are_read() -> None:
+    term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
+    rule = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "dns"}}}
+    made = waiting(
+        pod_document(
+            "a",
+            labels={"app": "dns"},
+            nodeSelector={"kind": "gpu"},
+            tolerations=[
+                {"key": "openai.com/team", "operator": "Exists"},
+                {"operator": "Exists", "effect": "NoExecute"},
+            ],
+            affinity={
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term, term]}},
+                "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [rule]},
+            },
+        ),
+        CHOICES,
+    )
+    assert [[str(need) for need in term] for term in made.shape.needs] == [["kind=gpu", "zone In a,b"]] * 2
+    assert [(each.key, each.value, each.effect) for each in made.shape.tolerations] == [
+        ("openai.com/team", None, None), (None, None, "NoExecute"),
+    ]  # fmt: skip
+    assert made.shape.apart == "default/app=dns"
+
+
+@pytest.mark.parametrize(
+    ("document", "keeps"),
+    [
+        ({}, "is of a Job"),
+        ({"owner": "ReplicaSet"}, ""),
+        ({"owner": ""}, "is nobody's"),
+        ({"owner": "ReplicaSet", "volumes": [{"name": "tmp", "emptyDir": {}}]}, "keeps files on the host (tmp)"),
+        ({"owner": "ReplicaSet", "annotations": {"scheduling.menagerie.dev/keep": "true"}}, "has the annotation"),
+        ({"owner": "ReplicaSet", "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}}, "has the ann"),
+        ({"owner": "ReplicaSet", "annotations": {
+            "scheduling.menagerie.dev/gang": "g", "scheduling.menagerie.dev/gang-size": "2"}}, "is of a gang"),
+    ],
+)  # fmt: skip
+def test_a_pod_says_why_its_host_stays(document: dict[str, Any], keeps: str) -> None:
+    found = resident(pod_document("a", **document))
+    assert found.keeps.startswith(keeps)
+    assert bool(found.keeps) == bool(keeps)
+    assert resident(pod_document("a", owner="ReplicaSet"), no_disruption=True).keeps.startswith(
+        "has a disruption budget"
+    )
+    assert resident(pod_document("a", owner="DaemonSet")).daemon
+
+
+def test_only_what_the_scheduler_refused_waits() -> None:
+    refused = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    gated = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}
+    assert is_waiting({**pod_document("a"), "status": refused})
+    assert not is_waiting({**pod_document("a"), "status": gated})
+    assert not is_waiting({**pod_document("a"), "status": {**refused, "nominatedNodeName": "x"}})
+    assert not is_waiting({**pod_document("a", nodeName="x"), "status": refused})
+    assert not is_waiting({**pod_document("a", owner="DaemonSet"), "status": refused})
+
+
+def test_selectors_of_budgets_fit_as_kubernetes_says() -> None:
+    assert _fits({}, {"a": "b"})
+    assert _fits(
+        {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "DoesNotExist"}]}, {"a": "b"}
+    )
+    assert not _fits({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]}, {"a": "b"})
+    assert not _fits({"matchLabels": {"a": "c"}}, {"a": "b"})
+
+
+def of_aws() -> Cluster:
+    loaded, problems = check_paths([ROOT / "tests" / "specs" / "valid-autoscaler.yaml"])
+    assert problems == []
+    return loaded[0].cluster
+
+
+def test_a_pool_without_nodes_is_as_large_as_the_catalogue_says_less_what_the_system_keeps() -> None:
+    cluster = of_aws()
+    settings = cluster.spec.autoscaler or Autoscaler()
+    daemons = [waiting(pod_document("d", cpus=1), CHOICES).shape]
+    found, notices = supplies(cluster, settings, (), {}, daemons)
+    assert notices == []
+    room = found["cpu"].pool.room
+    # m7i.8xlarge: 32 vCPUs, 128 GiB; 250 pods a node.
+    assert room[CPU] == 32_000 - 150 - 200 - 1000
+    assert 0.9 * 128 * 1024 < room[MEMORY] < 128 * 1024
+    assert room[PODS] == 249
+    assert (found["gpu"].gpu, found["gpu"].pool.room[GPU], found["cpu"].pool.price) == (True, 8, 1_200_000)
+    labels = dict(found["gpu"].pool.labels)
+    assert labels["topology.kubernetes.io/zone"] == "us-east-1a"
+    assert labels["scheduling.menagerie.dev/gpu-kind"] == "h100"
+    assert "topology.kubernetes.io/zone" not in dict(found["cpu"].pool.labels)
+
+
+def test_nodes_that_are_there_say_how_large_a_host_is_less_their_daemons() -> None:
+    cluster = of_aws()
+    one = node("a", CPU_POOL, on("d", 2, daemon=True), on("x", 3))
+    starting = node("b", CPU_POOL, on("d", 8, daemon=True), starting=True)
+    found, _ = supplies(cluster, Autoscaler(), (one, starting), {})
+    assert found["cpu"].pool.room[CPU] == 6000
+
+
+def test_what_the_system_keeps_is_what_the_hosts_reserve() -> None:
+    path = ROOT / "roles" / "module_utils" / "menagerie_host" / "machine.py"
+    text = path.read_text().replace("from . import Refused", "class Refused(Exception): ...")
+    spec = importlib.util.spec_from_loader("machine", loader=None)
+    assert spec
+    own = importlib.util.module_from_spec(spec)
+    exec(compile(text, str(path), "exec"), own.__dict__)  # noqa: S102 - a program of ours for hosts, no module here
+    for cpus in (1, 2, 3, 4, 5, 8, 31, 32, 96, 192):
+        assert supply_module._kubelets_cpu(cpus) == own.kubelets_cpu(cpus)
+    defaults = yaml.safe_load((ROOT / "roles" / "kubelet" / "defaults" / "main.yml").read_text())
+    kept = (defaults["kubelet_system_cpu"], defaults["kubelet_system_memory_mib"])
+    assert kept == (supply_module.SYSTEM_CPU, supply_module.SYSTEM_MIB)
+
+
+def test_a_lab_has_no_catalogue_and_says_what_to_do(build: Callable[..., Cluster]) -> None:
+    cluster = build({"pools": {"region": {"machine": "lab-small", "min": 0, "max": 2}}, "autoscaler": {}})
+    found, notices = supplies(cluster, Autoscaler(), (), {})
+    assert "region" not in found
+    assert "the pool is left out until it has one (min: 1)" in notices[0]
+
+
+def test_a_memory_that_can_not_be_read_is_told_and_one_of_another_version_is_begun_anew() -> None:
+    with pytest.raises(ValueError, match="the autoscaler's memory can't be read"):
+        unpacked("nonsense")
+    assert unpacked(base64.b64encode(zlib.compress(b'{"version": 99}')).decode()) == Memory()
+
+
+def test_capacity_counts_what_is_free_coming_and_could_come() -> None:
+    nodes = [node("g1", GPU_POOL), node("g2", GPU_POOL, on("x", 1))]
+    machines = (Machine("i-g1", "g1", "running"), Machine("i-g2", "g2", "running"), Machine("i-3", "", "booting"))
+    seen = world(nodes, supplies=(GPU_POOL,), groups={"gpu": Group("gpu", 3, 0, 8, machines)})
+    (row,) = rows("jaguar", seen, Memory())
+    assert (row.hosts, row.free_hosts, row.gpus, row.free_gpus, row.coming_gpus, row.more_gpus) == (2, 1, 16, 16, 8, 40)
+
+
+def test_a_job_is_told_where_it_starts_soonest_and_cheapest() -> None:
+    seen = world([node("g1", GPU_POOL)], supplies=(GPU_POOL, SPOT_POOL))
+    found = offers("jaguar", seen, Memory(), Autoscaler(), Job(1, 8))
+    assert [(each.pool, each.starts_s, each.dollars) for each in found] == [("gpu", 0, 0.0), ("spot", 540, 10.0)]
+    two = offers("jaguar", seen, Memory(), Autoscaler(), Job(2, 8))
+    assert [(each.pool, each.starts_s, each.dollars) for each in two] == [("gpu", 540, 30.0), ("spot", 540, 20.0)]
+    best, least = soonest(two), cheapest(two)
+    assert best and least and (best.pool, least.pool) == ("spot", "spot")
+    never = offers("jaguar", seen, Memory(), Autoscaler(), Job(20, 8))
+    assert [each.starts_s for each in never] == [None, None]
+    assert "can never start" in never[0].reason
+    assert offers("jaguar", seen, Memory(), Autoscaler(), Job(1, 9)) == []
+
+
+def test_metrics_are_in_prometheus_format_and_in_the_docs() -> None:
+    seen = world([node("a")], pods("web", 2, cpus=8))
+    metrics = Metrics(lambda: 5.0)
+    metrics.count(Round(seen, one_pass(seen)))
+    metrics.failed()
+    text = metrics.text()
+    assert f'{PREFIX}passes_total{{end="done"}} 1\n' in text
+    assert f'{PREFIX}passes_total{{end="failed"}} 1\n' in text
+    assert f'{PREFIX}machines{{pool="cpu",state="running"}} 1\n' in text
+    assert f'{PREFIX}pods{{fate="new"}} 1\n' in text
+    assert f"{PREFIX}last_pass_timestamp_seconds 5\n" in text
+    for line in text.splitlines():
+        assert re.fullmatch(r"# (HELP|TYPE) \S+ .+|[a-z_]+(\{[^}]*\})? \S+", line)
+    page = (ROOT / "docs" / "autoscaler.md").read_text()
+    assert [name for name in HELP if f"`{PREFIX}{name}`" not in page] == []
+
+
+def test_every_annotation_is_in_the_page_for_researchers() -> None:
+    page = (ROOT / "docs" / "machines-for-jobs.md").read_text()
+    assert [key for key in ALL if f"`{key}`" not in page] == []
