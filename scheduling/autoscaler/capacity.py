@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from cluster.allocations import TEAM_KEY
 from cluster.autoscaler import Autoscaler
 from cluster.pools import POOL_LABEL
 from scheduling.autoscaler.gang import Membership
@@ -15,7 +16,7 @@ from scheduling.autoscaler.reconcile import alive, takes_work
 from scheduling.autoscaler.seen import Supply, Waiting, World
 from scheduling.autoscaler.snapshot import ask
 from scheduling.planner import Fate, Operator, Plan, Requirement, Shape, Spot, Toleration, plan
-from scheduling.planner.feasibility import TEAM_TAINT, how_many
+from scheduling.planner.feasibility import how_many
 from scheduling.planner.resources import CPU, GPU, MEMORY, Resources
 
 JOB = "the job"
@@ -68,7 +69,7 @@ class Job:
         needs = [Requirement(POOL_LABEL, Operator.IN, (pool,))] if pool else []
         needs += [Requirement(GPU_KIND, Operator.IN, (self.gpu_kind,))] if self.gpu_kind else []
         amounts = {GPU: self.gpus, CPU: round(self.cpus * 1000), MEMORY: round(self.memory_gib * 1024)}
-        tolerations = [Toleration(TEAM_TAINT, self.team)] if self.team else []
+        tolerations = [Toleration(TEAM_KEY, self.team)] if self.team else []
         # Device plugins' usual taint; kubernetes.io, "Taints and Tolerations", dedicated and special hardware.
         tolerations += [Toleration(GPU)] if self.gpus else []
         return Shape(

@@ -8,7 +8,9 @@ from kubernetes import client
 
 from cluster.autoscaler import Autoscaler
 from cluster.spec import Cluster
-from scheduling.autoscaler.groups import GroupError, Groups
+from scheduling.autoscaler import clouds
+from scheduling.autoscaler.groups import Groups
+from scheduling.autoscaler.look import names
 
 
 class NoAutoscalerError(Exception):
@@ -25,10 +27,10 @@ def settings_of(cluster: Cluster) -> Autoscaler:
 
 
 def groups_of(cluster: Cluster, api: Callable[[], client.ApiClient]) -> Groups:
-    """api: makes a client; a cloud's machines are known to be nodes by their provider ids. GroupError where there are none."""
+    """api: makes a client; a cloud's machines are known to be nodes by their provider ids."""
     if cluster.is_lab:
         from operations.lab import RegionWorkers
         from scheduling.autoscaler.lab import LabGroups
 
         return LabGroups(cluster, RegionWorkers(cluster))
-    raise GroupError(f"nothing acts on groups of machines of {cluster.spec.control_plane.cloud} yet")
+    return clouds.groups_of(cluster, lambda: dict(names(api())))

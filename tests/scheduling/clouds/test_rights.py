@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from cluster.load import load_cluster
-from scheduling.autoscaler.clouds import groups_of, rights
+from scheduling.autoscaler.choose import groups_of
+from scheduling.autoscaler.clouds import rights
 from scheduling.autoscaler.clouds.aws.groups import AwsGroups
 from scheduling.autoscaler.clouds.azure.groups import AzureGroups
 from scheduling.autoscaler.clouds.gcp.groups import GcpGroups
@@ -100,5 +101,5 @@ def test_google_is_asked_for_no_more_than_the_role_has_and_for_all_of_it() -> No
     ("example", "kind"), [("aws-small", AwsGroups), ("azure-small", AzureGroups), ("gcp-small", GcpGroups)]
 )
 def test_a_clusters_groups_are_those_of_its_cloud(example: str, kind: Any) -> None:
-    made = groups_of(load_cluster(ROOT / f"docs/examples/{example}.yaml"), dict, {})
+    made = groups_of(load_cluster(ROOT / f"docs/examples/{example}.yaml"), lambda: pytest.fail("asked"))
     assert isinstance(made, kind)
