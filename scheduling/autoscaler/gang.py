@@ -1,14 +1,10 @@
-"""Which pods start together or not at all. The one place that knows how pods say so."""
+"""Which pods start together or not at all: those that name one PodGroup (`scheduling.gangs`). The one place that knows how."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from scheduling.autoscaler.keys import GANG, GANG_SIZE, GANG_WITHIN
-
-_MOST = 100_000
 
 
 @dataclass(frozen=True)
@@ -20,23 +16,40 @@ class Membership:
     within: str | None = None
 
 
-class BadGangError(ValueError):
-    """What a pod says of its gang can't be read; the text says what, and the rule."""
+Gangs = Mapping[str, Membership | None]
+"""By the names of all PodGroups; None for one that asks for nothing together."""
+NO_GANGS: Gangs = {}
 
 
-def gang_of(pod: Mapping[str, Any]) -> Membership | None:
-    """The gang of a pod as the API has it, None for a pod of its own. BadGangError."""
-    meta = pod["metadata"]
-    notes: Mapping[str, str] = meta.get("annotations") or {}
-    name, size = notes.get(GANG), notes.get(GANG_SIZE)
+class NoGroupError(ValueError):
+    """A pod names a PodGroup that is not there: nobody knows how many its gang is."""
+
+
+def gangs_of(groups: Iterable[Mapping[str, Any]]) -> Gangs:
+    """Of the cluster's PodGroups, as the API has them."""
+    found: dict[str, Membership | None] = {}
+    for each in groups:
+        name, spec = f"{each['metadata']['namespace']}/{each['metadata']['name']}", each["spec"]
+        policy = (spec.get("schedulingPolicy") or {}).get("gang")
+        topology = (spec.get("schedulingConstraints") or {}).get("topology") or ()
+        within = next((part["key"] for part in topology), None)
+        found[name] = Membership(name, policy["minCount"], within) if policy else None
+    return found
+
+
+def group_of(pod: Mapping[str, Any]) -> str | None:
+    """The PodGroup that a pod names, with its namespace; None for a pod of its own."""
+    name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
+    return f"{pod['metadata']['namespace']}/{name}" if name else None
+
+
+def gang_of(pod: Mapping[str, Any], groups: Gangs) -> Membership | None:
+    """The gang of a pod, None for a pod of its own. NoGroupError."""
+    name = group_of(pod)
     if name is None:
-        if size is not None:
-            raise BadGangError(f"{GANG_SIZE} is {size!r}, and {GANG} names no gang")
         return None
-    if not name:
-        raise BadGangError(f"{GANG} is empty")
-    if size is None:
-        raise BadGangError(f"{GANG} is {name!r} and {GANG_SIZE} is missing: how many pods start together?")
-    if not size.isascii() or not size.isdigit() or not 1 <= int(size) <= _MOST:
-        raise BadGangError(f"{GANG_SIZE} is {size!r}; it is a whole number, from 1 to {_MOST:,}")
-    return Membership(f"{meta['namespace']}/{name}", int(size), notes.get(GANG_WITHIN) or None)
+    if name not in groups:
+        raise NoGroupError(
+            f"its PodGroup {name.partition('/')[2]} is not there, so nobody knows how many start together"
+        )
+    return groups[name]

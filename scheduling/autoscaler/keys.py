@@ -4,13 +4,12 @@ from __future__ import annotations
 
 PREFIX = "scheduling.menagerie.dev/"
 
-GANG, GANG_SIZE, GANG_WITHIN = f"{PREFIX}gang", f"{PREFIX}gang-size", f"{PREFIX}gang-within"
 CLOUD, REGION, GPU_KIND, NEAR = f"{PREFIX}cloud", f"{PREFIX}region", f"{PREFIX}gpu-kind", f"{PREFIX}near-data"
 WORTH, SPOT, CEILING = f"{PREFIX}worth", f"{PREFIX}spot", f"{PREFIX}price-ceiling"
 KEEP = f"{PREFIX}keep"
 """On a pod: "true" for one that is never moved. On a Node: "true" for one that is never taken away."""
 
-ALL = (GANG, GANG_SIZE, GANG_WITHIN, CLOUD, REGION, GPU_KIND, NEAR, WORTH, SPOT, CEILING, KEEP)
+ALL = (CLOUD, REGION, GPU_KIND, NEAR, WORTH, SPOT, CEILING, KEEP)
 
 SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 """cluster-autoscaler's own, on pods: "false" keeps a host. Its FAQ, "What types of pods can prevent CA from removing a node?\""""

@@ -15,6 +15,7 @@ from operations.waiting import is_ready
 from scheduling.autoscaler import reading
 from scheduling.autoscaler.amounts import there
 from scheduling.autoscaler.asking import Asked
+from scheduling.autoscaler.gang import NO_GANGS, Gangs, gangs_of
 from scheduling.autoscaler.groups import Group, GroupError, Groups
 from scheduling.autoscaler.keys import KEEP
 from scheduling.autoscaler.memory import Memory
@@ -70,7 +71,8 @@ def look(around: Around, groups: Groups, settings: Autoscaler, memory: Memory) -
     )
     known, notices = supplies(around.cluster, settings, nodes, found, daemons, memory.rooms)
     choices = choices_of(known, settings)
-    waits = tuple(waiting(pod, choices) for pod in pods if is_waiting(pod))
+    gangs = _gangs(around)
+    waits = tuple(waiting(pod, choices, gangs) for pod in pods if is_waiting(pod))
     return World(now_s, known, found, nodes, waits, seen.fleet, missing, tuple(notices))
 
 
@@ -79,6 +81,11 @@ def _groups(groups: Groups) -> tuple[tuple[str, ...], Mapping[str, Group]]:
         return (), groups.read()
     except GroupError as error:
         return (f"the groups of machines ({error})",), {}
+
+
+def _gangs(around: Around) -> Gangs:
+    spec = around.cluster.spec
+    return gangs_of(reading.pod_groups(around.api(), spec.kubernetes.version)) if spec.scheduling.gangs else NO_GANGS
 
 
 def _template(daemon_set: Mapping[str, Any]) -> dict[str, Any]:

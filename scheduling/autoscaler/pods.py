@@ -10,7 +10,7 @@ from typing import Any
 
 from scheduling.autoscaler.amounts import requests_of
 from scheduling.autoscaler.asking import Asked, Choices, asked
-from scheduling.autoscaler.gang import BadGangError, gang_of
+from scheduling.autoscaler.gang import NO_GANGS, Gangs, NoGroupError, gang_of, group_of
 from scheduling.autoscaler.keys import HOSTNAME_LABEL, KEEP, SAFE_TO_EVICT
 from scheduling.autoscaler.seen import Resident, Waiting
 from scheduling.planner import Operator, Requirement, Shape, Toleration
@@ -55,13 +55,13 @@ def seconds(stamp: str) -> int:
     return int(datetime.fromisoformat(stamp).timestamp())
 
 
-def waiting(pod: Doc, choices: Choices) -> Waiting:
+def waiting(pod: Doc, choices: Choices, gangs: Gangs = NO_GANGS) -> Waiting:
     """A pod of `is_waiting`. What it says and can't be read is among its complaints."""
     wants = asked(pod["metadata"].get("annotations") or {}, choices)
     gang = None
     try:
-        gang = gang_of(pod)
-    except BadGangError as error:
+        gang = gang_of(pod, gangs)
+    except NoGroupError as error:
         wants.complaints.append(str(error))
         wants.refused = wants.refused or str(error)
     return Waiting(
@@ -79,15 +79,12 @@ def waiting(pod: Doc, choices: Choices) -> Waiting:
 
 def resident(pod: Doc, no_disruption: bool = False) -> Resident:
     """A pod of `is_on_a_host`. no_disruption: whether a budget lets no pod like it go."""
-    try:
-        gang = gang_of(pod)
-    except BadGangError:
-        gang = None
+    gang = group_of(pod)
     owner = _owner(pod)
     daemon = owner == "DaemonSet" or _MIRROR in (pod["metadata"].get("annotations") or {})
     ending = bool(pod["metadata"].get("deletionTimestamp"))
     keeps = "" if daemon else _keeps(pod, owner, gang is not None, no_disruption)
-    return Resident(name_of(pod), shape_of(pod, Asked()), daemon, keeps, ending, gang.name if gang else None)
+    return Resident(name_of(pod), shape_of(pod, Asked()), daemon, keeps, ending, gang)
 
 
 def _keeps(pod: Doc, owner: str, in_gang: bool, no_disruption: bool) -> str:

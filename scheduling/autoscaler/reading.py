@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from scheduling import gangs
+
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
@@ -25,6 +27,11 @@ def daemon_sets(api: ApiClient) -> Iterator[dict[str, Any]]:
 
 def budgets(api: ApiClient) -> Iterator[dict[str, Any]]:
     return listed(api, "/apis/policy/v1/poddisruptionbudgets")
+
+
+def pod_groups(api: ApiClient, version: str) -> Iterator[dict[str, Any]]:
+    """version: of Kubernetes, one that has gangs."""
+    return listed(api, f"/apis/{gangs.api(version)}/podgroups")
 
 
 def listed(api: ApiClient, path: str, **query: str) -> Iterator[dict[str, Any]]:

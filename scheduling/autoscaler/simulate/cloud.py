@@ -86,7 +86,7 @@ class Cloud:
         stamp = datetime.fromtimestamp(self.now_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         metadata = {**arrival.pod["metadata"], "creationTimestamp": stamp}
         pod = {**arrival.pod, "metadata": metadata}
-        made = waiting(pod, self._choices)
+        made = waiting(pod, self._choices, arrival.gangs)
         self.pods[made.name] = Story(arrival, made, replace(resident(pod), shape=made.shape), self.now_s)
 
     def until(self, then_s: float) -> None:

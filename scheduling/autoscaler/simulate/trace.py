@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
 from cluster.model import Model
 from cluster.quantities import DurationMs
-from scheduling.autoscaler.keys import GANG, GANG_SIZE
+from scheduling.autoscaler.gang import NO_GANGS, Gangs, Membership
 
 _Text = dict[str, str]
 
@@ -47,6 +47,7 @@ class Arrival:
     at_s: float
     runs_s: float
     pod: Mapping[str, Any]
+    gangs: Gangs = field(default_factory=dict)
 
 
 def read(lines: Iterable[str], file: str) -> tuple[Arrival, ...]:
@@ -80,16 +81,15 @@ def _place(error: Mapping[str, Any]) -> str:
 
 
 def _arrivals(line: Line) -> Iterator[Arrival]:
-    notes = dict(line.annotations)
-    if line.gang:
-        notes |= {GANG: line.name, GANG_SIZE: str(line.count)}
+    group = f"default/{line.name}"
+    gangs = {group: Membership(group, line.count)} if line.gang else NO_GANGS
     for at in range(line.count):
         name = f"{line.name}-{at}" if line.count > 1 else line.name
         metadata = {
             "name": name,
             "namespace": "default",
             "uid": name,
-            "annotations": notes,
+            "annotations": dict(line.annotations),
             "ownerReferences": [{"kind": line.kind, "controller": True}],
         }
         requests = {key: str(value) for key, value in line.requests.items()}
@@ -98,5 +98,6 @@ def _arrivals(line: Line) -> Iterator[Arrival]:
             "nodeSelector": dict(line.node_selector),
             "tolerations": list(line.tolerations),
             "priority": line.priority,
+            "schedulingGroup": {"podGroupName": line.name} if line.gang else None,
         }
-        yield Arrival(line.at / 1000, line.runs / 1000, {"metadata": metadata, "spec": spec, "status": {}})
+        yield Arrival(line.at / 1000, line.runs / 1000, {"metadata": metadata, "spec": spec, "status": {}}, gangs)

@@ -12,6 +12,7 @@ from operations.breaker import Fleet, Limits, Member
 from scheduling.autoscaler.asking import Choices
 from scheduling.autoscaler.decide import decide
 from scheduling.autoscaler.decision import Pass
+from scheduling.autoscaler.gang import NO_GANGS, Gangs, Membership
 from scheduling.autoscaler.groups import Group, Machine
 from scheduling.autoscaler.memory import Memory
 from scheduling.autoscaler.pods import waiting
@@ -54,14 +55,14 @@ def pod_document(name: str, cpus: float = 1, gpus: int = 0, age_s: float = 60, *
     return {"metadata": metadata, "spec": spec, "status": {}}
 
 
-def pods(name: str, count: int = 1, **more: Any) -> tuple[Waiting, ...]:
+def pods(name: str, count: int = 1, gangs: Gangs = NO_GANGS, **more: Any) -> tuple[Waiting, ...]:
     made = [pod_document(f"{name}-{at}" if count > 1 else name, **more) for at in range(count)]
-    return tuple(waiting(each, CHOICES) for each in made)
+    return tuple(waiting(each, CHOICES, gangs) for each in made)
 
 
 def gang(name: str, count: int, size: int | None = None, **more: Any) -> tuple[Waiting, ...]:
-    notes = {"scheduling.menagerie.dev/gang": name, "scheduling.menagerie.dev/gang-size": str(size or count)}
-    return pods(name, count, annotations=notes, **more)
+    gangs = {f"default/{name}": Membership(f"default/{name}", size or count)}
+    return pods(name, count, gangs, schedulingGroup={"podGroupName": name}, **more)
 
 
 def resident(name: str, cpus: int = 1, **more: Any) -> Resident:

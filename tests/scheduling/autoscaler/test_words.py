@@ -16,11 +16,12 @@ import yaml
 from cluster.autoscaler import Autoscaler
 from cluster.load import check_paths
 from cluster.spec import Cluster
+from scheduling import gangs
 from scheduling.autoscaler import supply as supply_module
 from scheduling.autoscaler.amounts import requests_of, there
 from scheduling.autoscaler.asking import Choices, asked
 from scheduling.autoscaler.capacity import Job, cheapest, offers, rows, soonest
-from scheduling.autoscaler.gang import BadGangError, gang_of
+from scheduling.autoscaler.gang import NoGroupError, gang_of, gangs_of
 from scheduling.autoscaler.groups import Group, Machine
 from scheduling.autoscaler.keys import ALL
 from scheduling.autoscaler.look import _fits
@@ -93,20 +94,21 @@ def test_a_word_that_can_not_be_read_is_told_and_buys_nothing_more(notes: Mappin
 
 
 def test_gangs_are_read() -> None:
-    notes = {"scheduling.menagerie.dev/gang": "mpi", "scheduling.menagerie.dev/gang-size": "4"}
-    found = gang_of(pod_document("a", annotations={**notes, "scheduling.menagerie.dev/gang-within": "openai.org/rack"}))
+    group = gangs.pod_group("1.36.4", "mpi", 4, within="openai.org/rack")
+    group["metadata"]["namespace"] = "default"
+    loose = {"metadata": {"namespace": "default", "name": "loose"}, "spec": {"schedulingPolicy": {"basic": {}}}}
+    known = gangs_of([group, loose])
+    found = gang_of(pod_document("a", schedulingGroup={"podGroupName": "mpi"}), known)
     assert found and (found.name, found.size, found.within) == ("default/mpi", 4, "openai.org/rack")
-    assert gang_of(pod_document("a")) is None
+    assert gang_of(pod_document("a", schedulingGroup={"podGroupName": "loose"}), known) is None
+    assert gang_of(pod_document("a"), known) is None
 
 
-@pytest.mark.parametrize("size", [None, "", "0", "-1", "many", "1.5", "²", "1000000"])
-def test_a_gang_without_a_size_is_told_and_never_started_in_part(size: str | None) -> None:
-    notes = {"scheduling.menagerie.dev/gang": "mpi"} | (
-        {"scheduling.menagerie.dev/gang-size": size} if size is not None else {}
-    )
-    with pytest.raises(BadGangError):
-        gang_of(pod_document("a", annotations=notes))
-    made = waiting(pod_document("a", annotations=notes), CHOICES)
+def test_for_a_pod_whose_group_is_not_there_nothing_is_bought() -> None:
+    pod = pod_document("a", schedulingGroup={"podGroupName": "mpi"})
+    with pytest.raises(NoGroupError, match="PodGroup mpi is not there"):
+        gang_of(pod, {})
+    made = waiting(pod, CHOICES)
     assert made.refused
     assert made.complaints
 
@@ -170,8 +172,7 @@ def test_selectors_affinity_and_tolerations_are_read() -> None:
         ({"owner": "ReplicaSet", "volumes": [{"name": "tmp", "emptyDir": {}}]}, "keeps files on the host (tmp)"),
         ({"owner": "ReplicaSet", "annotations": {"scheduling.menagerie.dev/keep": "true"}}, "has the annotation"),
         ({"owner": "ReplicaSet", "annotations": {"cluster-autoscaler.kubernetes.io/safe-to-evict": "false"}}, "has the ann"),
-        ({"owner": "ReplicaSet", "annotations": {
-            "scheduling.menagerie.dev/gang": "g", "scheduling.menagerie.dev/gang-size": "2"}}, "is of a gang"),
+        ({"owner": "ReplicaSet", "schedulingGroup": {"podGroupName": "g"}}, "is of a gang"),
     ],
 )  # fmt: skip
 def test_a_pod_says_why_its_host_stays(document: dict[str, Any], keeps: str) -> None:
