@@ -235,6 +235,12 @@ def test_pools_have_their_bounds_and_zones_and_their_size_is_the_autoscaler_s(wh
         assert group["suspendedProcesses"] == ["AZRebalance"]
 
 
+def test_an_update_leaves_the_size_of_pools_to_the_autoscaler(whole):
+    groups = [each for each in whole.deployment["resources"] if each["type"] == "aws:autoscaling/group:Group"]
+    ignored = [each.get("ignoreChanges") for each in groups if "-pool-" in each["urn"]]
+    assert ignored == [["desiredCapacity"]] * len(whole.cluster.spec.pools)
+
+
 def test_pools_are_bought_and_placed_as_the_spec_says(whole):
     strategies = {record.id: record.inputs["strategy"] for record in whole.of_type(PLACEMENT)}
     bought = {name: pool_of(whole, name) for name in whole.cluster.spec.pools}

@@ -27,6 +27,14 @@ def test_every_pool_in_the_region_is_a_scale_set_from_its_least_size(wide, pool)
         assert made["upgradePolicy"] == {"mode": "Manual"}
 
 
+def test_an_update_leaves_the_size_of_pools_to_the_autoscaler(wide):
+    kind = "azure-native:compute:VirtualMachineScaleSet"
+    groups = {urn.rpartition("::")[2]: each for urn, each in wide.state().items() if each["type"] == kind}
+    for name, pool in wide.cluster.spec.pools.items():
+        if pool.site is None:
+            assert groups[scale_set_name(name)]["ignoreChanges"] == ["sku.capacity"]
+
+
 def test_spot_machines_go_only_when_azure_wants_them_back(pool):
     profile = pool("spot")["virtualMachineProfile"]
     assert (profile["priority"], profile["evictionPolicy"]) == ("Spot", "Delete")

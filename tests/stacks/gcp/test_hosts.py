@@ -184,6 +184,12 @@ def test_a_pool_has_a_group_in_each_of_its_zones_and_begins_with_its_least(langu
     assert {group["updatePolicy"]["type"] for group in langur.all("InstanceGroupManager")} == {"OPPORTUNISTIC"}
 
 
+def test_an_update_leaves_the_size_of_pools_to_the_autoscaler(langur):
+    kind = "gcp:compute/instanceGroupManager:InstanceGroupManager"
+    groups = [each for each in langur.resources if each["type"] == kind]
+    assert [each.get("ignoreChanges") for each in groups] == [["targetSize"]] * len(langur.all("InstanceGroupManager"))
+
+
 def test_pools_are_bought_as_the_spec_says(langur):
     made = pools(langur)
     spot, near = made["spot"]["scheduling"], made["near"]["scheduling"]
