@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
 from lab import clean as lab_clean
 from lab import datacentre, hosts, networks, plan, preflight, rules
@@ -19,14 +18,10 @@ from lab.errors import LabError
 from lab.hosts import HostSpec
 from lab.prepare import lab_spec
 from lab.prepare import prepare as prepare_lab
-from network import addresses
 from operations.access import ROOT
 from operations.stack import installed_pulumi
 from operations.verify.proof import Machines, Traffic
-from stacks.lab.store import LabStore
 from stacks.lab.workers import possible_in_region
-from stacks.payloads import worker_payloads
-from userdata import render
 
 if TYPE_CHECKING:
     from operations.waiting import Report
@@ -157,6 +152,12 @@ class RegionWorkers:
 
     def _user_data(self, pool: str, name: str) -> str:
         """As the stack's own workers have it; a payload that the store does not hold yet is one that `up` has not brought."""
+        from cluster.artefacts import ArtefactSource
+        from network import addresses
+        from stacks.lab.store import LabStore
+        from stacks.payloads import worker_payloads  # with all of Pulumi
+        from userdata import render
+
         prepared = prepare_lab(kubernetes=self._cluster.spec.kubernetes.version)
         source = ArtefactSource(plan.MIRROR_URL, prepared.mirror.sha256, plan.REGISTRY)
         payload = worker_payloads(self._cluster, addresses.plan(self._cluster), source)[pool]

@@ -14,7 +14,7 @@ from scheduling.autoscaler.decision import Pass
 from scheduling.autoscaler.growing import grow
 from scheduling.autoscaler.memory import Memory
 from scheduling.autoscaler.reconcile import reconcile
-from scheduling.autoscaler.seen import World
+from scheduling.autoscaler.seen import BY, World
 from scheduling.autoscaler.shrinking import shrink
 from scheduling.autoscaler.snapshot import Asked, ask
 from scheduling.autoscaler.words import lasting
@@ -69,7 +69,8 @@ def _refusals(world: World) -> Iterator[str]:
             if node is not None and node.pool != pool:
                 yield f"node {node.name} says that it is of pool {node.pool}, and its cloud that it is of {pool}"
         there = {machine.node for machine in group.machines}
-        ready = [node for node in world.nodes if node.pool == pool and node.ready]
+        # A node is Ready for a moment longer than its machine that was given back.
+        ready = [node for node in world.nodes if node.pool == pool and node.ready and node.mark != BY]
         strays = [node.name for node in ready if node.name not in there]
         if len(strays) * 2 > len(ready):
             yield (

@@ -261,3 +261,9 @@ def test_never_more_is_asked_of_the_brake_than_its_share() -> None:
     seen = world([node("a"), node("b")])
     made = one_pass(seen, Memory(idle={"a": NOW_S - 700, "b": NOW_S - 700}), removed_step="5")
     assert acts(made) == [("cordon", "cpu", "a")]
+
+
+def test_a_node_that_outlives_its_machine_for_a_moment_is_no_contradiction() -> None:
+    seen = replace(world(), nodes=(marked(node("a")),))
+    made = one_pass(seen)
+    assert (made.refused, made.decisions) == ("", ())
