@@ -201,7 +201,7 @@ def test_a_failure_is_told_once_and_tried_again(monkeypatch, capsys):
 
 @pytest.fixture
 def in_region(build):
-    return build({"pools": {"cpu": {"machine": "large", "max": 5}}})
+    return build({"pools": {"cpu": {"machine": "large", "max": 5}}, "scheduling": {"gangs": True}})
 
 
 def test_only_a_cluster_with_workers_in_the_region_has_the_unit_its_user_and_its_rights(lab, in_region, source):

@@ -16,7 +16,7 @@ from userdata import Payload
 SHORTEST_BYTES = 65_535
 """What Azure takes of custom data ("Virtual Machines - Create Or Update", osProfile), the least of the clouds: AWS takes a
 byte more of a secret, Google Cloud 256 KiB of a startup script."""
-RESERVE_BYTES = 30 * 1024
+RESERVE_BYTES = 27 * 1024
 """For the programs beside the payload, and for what comes."""
 _MIRROR = "https://mirror.a-cluster-with-a-long-name.research.example.org/pub/kubernetes"
 SOURCE = ArtefactSource(
@@ -43,6 +43,7 @@ def test_the_largest_cluster_with_everything_on_leaves_room(cloud: Cloud) -> Non
         sites={
             f"onprem-{n}": {"racks": {f"r{n}-{rack}": f"10.{n}.{rack}.0/24" for rack in range(128)}} for n in (96, 97)
         },
+        scheduling={"gangs": True},
         artefacts={"mirror": _MIRROR, "registry": "registry.research.example.org:5000"},
     )
     packed = Payload.of(host_config(made, plan(made), SOURCE), SOURCE).packed()

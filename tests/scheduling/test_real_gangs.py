@@ -15,7 +15,7 @@ from tests.scheduling.real import Scheduled, container, scheduled
 
 pytestmark = pytest.mark.xdist_group("scheduling_gangs")
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "jobs"
 
 
 @pytest.fixture(scope="module")

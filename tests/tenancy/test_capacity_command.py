@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,20 +9,17 @@ from typing import Any
 
 import pytest
 
-from cli.running import run
 from cluster.spec import Cluster
-from tests.operations.test_repair_command import Terminal
+from tests.cli.terminal import Menagerie, Ran, command
 from tests.tenancy import hosts
 from tests.tenancy.hosts import of_pools, run_on, teams
 from tests.tenancy.real import Server
-from tests.tenancy.test_command import Ran
 from tests.tenancy.test_plan import roster
 
 pytestmark = pytest.mark.xdist_group("tenancy")
 
 PEOPLE = "people: {ana: {}, bo: {}}\nteams: {robotics: {members: [ana]}, vision: {members: [bo]}}\n"
 ALL = roster("ana bo", robotics="ana", vision="bo")
-Menagerie = Callable[..., Ran]
 
 
 @pytest.fixture
@@ -46,10 +42,7 @@ def menagerie(
         cluster = of_pools(build, {"workers": 3}, *(("workers", team, count) for team, count in given.items()))
         for place in ("cli.tenancy.checked", "cli.tenancy_capacity.checked"):
             monkeypatch.setattr(place, lambda _: cluster)
-        monkeypatch.setattr("sys.stdin", io.StringIO() if typed is None else Terminal(typed))
-        code = run(["tenancy", words[0], "lab", *words[1:]])
-        told = capsys.readouterr()
-        return Ran(code, told.out, told.err)
+        return command(monkeypatch, capsys)("tenancy", words[0], "lab", *words[1:], typed=typed)
 
     yield call
     hosts.clear(server)
