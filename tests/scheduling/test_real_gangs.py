@@ -125,7 +125,7 @@ def test_a_gang_stands_in_one_rack_where_it_says_so(at: Scheduled) -> None:
 def test_a_gang_of_a_higher_class_puts_out_as_much_as_it_needs(at: Scheduled) -> None:
     at.nodes(4)
     for number in range(4):
-        at.pod(f"low{number}", 8, priorityClassName="borrowed")
+        at.pod(f"low{number}", 8, priorityClassName="balloons")
     at.until(lambda: len(at.places()) == 4)
     gang(at, "a", 3)
     at.until(lambda: len(of(at, "a")) == 3)

@@ -66,10 +66,9 @@ def test_replicas_that_are_packed_may_still_ask_to_be_apart(at: Scheduled) -> No
     ("first", "then", "left"),
     [
         ("balloons", "normal", "then"),
-        ("borrowed", "normal", "then"),
         ("normal", "services", "then"),
         ("low", "normal", "then"),
-        ("borrowed", "low", "first"),
+        ("balloons", "low", "first"),
         ("normal", "normal", "first"),
         ("services", "normal", "first"),
     ],
