@@ -67,21 +67,30 @@ class Placed:
 
 
 def measure(say: Callable[[str], None], nodes: int = NODES_, pods: int = PODS) -> list[Figure]:
-    """All ways at one size; then gangs by each mechanism, where its programs are there."""
+    """All ways at one size."""
     placed = []
+    with (
+        ended_by_signals(),
+        load.processes(simulated.CLIENTS) as pool,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        ExitStack() as ends,
+    ):
+        shape = Shape(nodes, 2, gangs=True)
+        plane = ends.enter_context(running(shape, Path(folder), left_out={"kube-scheduler"}))
+        load.bind(plane.login(ADMIN.name), (NODES.name,))
+        ends.enter_context(simulated.kwok(plane))
+        with_nodes(plane, pool, nodes)
+        say(f"{nodes} nodes are Ready")
+        for way in WAYS:
+            placed.append(_place(plane, shape, pool, way, nodes, pods))
+            say(describe(placed[-1]))
+    return summary(placed, nodes)
+
+
+def mechanisms(say: Callable[[str], None]) -> list[Figure]:
+    """Gangs by each mechanism. Builds what is not part of a cluster, which takes long the first time."""
     with ended_by_signals(), load.processes(simulated.CLIENTS) as pool:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder, ExitStack() as ends:
-            shape = Shape(nodes, 2, gangs=True)
-            plane = ends.enter_context(running(shape, Path(folder), left_out={"kube-scheduler"}))
-            load.bind(plane.login(ADMIN.name), (NODES.name,))
-            ends.enter_context(simulated.kwok(plane))
-            with_nodes(plane, pool, nodes)
-            say(f"{nodes} nodes are Ready")
-            for way in WAYS:
-                placed.append(_place(plane, shape, pool, way, nodes, pods))
-                say(describe(placed[-1]))
-        trials = gang_trials.measure(pool, say)
-    return [*summary(placed, nodes), *trials]
+        return gang_trials.measure(pool, say)
 
 
 def with_nodes(plane: Loopback, pool: Executor, nodes: int) -> None:
@@ -183,6 +192,7 @@ def main(
     nodes: Annotated[int, typer.Option(min=8, help="Simulated nodes, with 8 GPUs each.")] = NODES_,
     pods: Annotated[int, typer.Option(min=8, help="Pods that wait.")] = PODS,
     full: Annotated[bool, typer.Option(help="2,000 nodes and 10,000 pods.")] = False,
+    compare: Annotated[bool, typer.Option(help="Then gangs by Coscheduling and Kueue, too; builds both.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Measure how fast pods are placed on simulated nodes, spread, packed and in gangs, and what is left of whole hosts."""
@@ -190,7 +200,7 @@ def main(
         nodes, pods = FULL
     here, before = machine.read(), machine.load()
     _say(f"{here}; load {before:.1f}")
-    figures = measure(_say, nodes, pods)
+    figures = measure(_say, nodes, pods) + (mechanisms(_say) if compare else [])
     if as_json:
         loads = {"before": before, "after": machine.load()}
         found = {"machine": here.to_json(), "load": loads, "figures": [figure.to_json() for figure in figures]}
