@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ from rich.text import Text
 
 from cli.options import ClusterArg, JsonOpt, examples
 from cli.output import errors, note
+from cli.rounds import without_end
 from cli.specs import ROOT, checked
 from cli.tenancy_capacity import EPILOG, capacity, capacity_of
 
@@ -71,7 +71,7 @@ def sync(
         raise typer.BadParameter("--accept-loss is for one run: without --watch")
     work = _Work(checked(cluster), cluster, dry_run=dry_run, yes=yes or as_json, as_json=as_json)
     if watch:
-        work.watch(watch)
+        without_end(work.round, watch)
     raise typer.Exit(work.round(accept_loss=accept_loss))
 
 
@@ -136,19 +136,6 @@ class _Work:
                 view.confirm(found)
             applied = self._apply(found, view, accept_loss=accept_loss)
         return view.conclude(found, applied, dry_run=self._dry_run)
-
-    def watch(self, every_s: int) -> None:
-        """Rounds without end. A directory, an API or another run that stands in the way is told, and tried again."""
-        from cli.repair_view import told_and_passed_over
-        from cluster.load import SpecError
-
-        while True:
-            with told_and_passed_over():
-                try:
-                    self.round()
-                except SpecError as error:  # of the people's file: somebody is editing it
-                    errors.print(Text(str(error), style="red"))
-            time.sleep(every_s)
 
     def _apply(self, found: Found, view: View, *, accept_loss: bool) -> Applied:
         from operations.record import one_operation

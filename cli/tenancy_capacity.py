@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cli.options import ClusterArg, JsonOpt, examples
 from cli.output import note
+from cli.rounds import without_end
 from cli.specs import checked
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def capacity(
         raise typer.BadParameter("--accept-loss is for one run: without --watch")
     work = _Work(cluster, dry_run=dry_run, evict=evict, yes=yes or as_json, as_json=as_json)
     if watch:
-        work.watch(watch)
+        without_end(work.round, watch)
     raise typer.Exit(work.round(accept_loss=accept_loss))
 
 
@@ -94,22 +94,6 @@ class _Work:
                 view.confirm(found, evict=self._evict)
             applied = self._apply(cluster, access, own, found, view)
         return view.conclude(found, applied, dry_run=self._dry_run)
-
-    def watch(self, every_s: int) -> None:
-        """Rounds without end. An API or another run that stands in the way is told, and tried again; so is a spec with errors."""
-        from rich.text import Text
-
-        from cli.output import errors
-        from cli.repair_view import told_and_passed_over
-        from cluster.load import SpecError
-
-        while True:
-            with told_and_passed_over():
-                try:
-                    self.round()
-                except SpecError as error:  # somebody is editing it
-                    errors.print(Text(str(error), style="red"))
-            time.sleep(every_s)
 
     def _apply(self, cluster: Cluster, access: Access, own: Capacity, found: Found, view: object) -> Applied:
         from cli.tenancy_capacity_view import View

@@ -10,11 +10,10 @@ from cluster.pools import POOL_LABEL
 from cluster.spec import Cloud, Cluster
 from scheduling import prices
 from scheduling.autoscaler.amounts import requests_of, there
+from scheduling.autoscaler.keys import MACHINE_LABEL
 from scheduling.expander import wire
 from scheduling.expander.choose import Offer, Waiting
 from scheduling.planner.resources import Resources
-
-MACHINE_LABEL = "node.kubernetes.io/instance-type"
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,7 @@ def test_a_service_gives_a_host_that_joins_its_team(
         if len(rounds) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("cli.tenancy_capacity.time.sleep", pause)
+    monkeypatch.setattr("cli.rounds.time.sleep", pause)
     monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
     ran = menagerie("capacity", "--watch", "7", "--yes", robotics=3)
     assert (ran.code, rounds) == (130, [7, 7])

@@ -119,7 +119,7 @@ def test_a_service_goes_on_after_what_passes(
         if len(rounds) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("cli.tenancy.time.sleep", pause)
+    monkeypatch.setattr("cli.rounds.time.sleep", pause)
     monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
     ran = menagerie("sync", "--watch", "7", "--yes")
     assert (ran.code, rounds) == (130, [7, 7, 7])
