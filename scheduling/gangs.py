@@ -19,12 +19,14 @@ LABEL = "menagerie.dev/gang"
 WITHIN = "menagerie.dev/gang-within"
 """Annotation of the Job: a label of nodes, of whose values all members stand on one."""
 
+_ALPHA = ("GenericWorkload", "GangScheduling", "WorkloadAwarePreemption")
 _GATES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    # 1.37 took GangScheduling into GenericWorkload, and a program refuses a gate that it does not know.
+    # 1.37 took GangScheduling and WorkloadAwarePreemption into GenericWorkload, and a program refuses a gate that it does not know.
+    # Without WorkloadAwarePreemption each member puts pods out for itself: also where the rest finds no room, and twice when a pass fails.
     "1.36": {
-        "kube-apiserver": ("GenericWorkload", "TopologyAwareWorkloadScheduling"),
+        "kube-apiserver": (*_ALPHA, "TopologyAwareWorkloadScheduling"),
         "kube-controller-manager": ("GenericWorkload",),
-        "kube-scheduler": ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling"),
+        "kube-scheduler": (*_ALPHA, "TopologyAwareWorkloadScheduling"),
     },
     "1.37": {
         "kube-apiserver": ("GenericWorkload", "TopologyAwareWorkloadScheduling"),
@@ -44,14 +46,18 @@ def api(version: str) -> str:
     return POD_GROUPS[minor(version)]
 
 
-def pod_group(version: str, name: str, members: int, within: str = "") -> dict[str, Any]:
-    """A PodGroup of so many pods. within: a label of nodes, of whose values all pods stand on one."""
-    constraints = {"schedulingConstraints": {"topology": [{"key": within}]}} if within else {}
+def pod_group(version: str, name: str, members: int, within: str = "", priority: str = "") -> dict[str, Any]:
+    """A PodGroup of so many pods. within: a label of nodes, of whose values all pods stand on one.
+
+    priority: the class of its pods; none is the cluster's default.
+    """
+    more: dict[str, Any] = {"schedulingConstraints": {"topology": [{"key": within}]}} if within else {}
+    more |= {"priorityClassName": priority} if priority else {}
     return {
         "apiVersion": api(version),
         "kind": "PodGroup",
         "metadata": {"name": name},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": members}}, **constraints},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": members}}, **more},
     }
 
 

@@ -42,11 +42,14 @@ def over(job: dict[str, Any]) -> bool:
 
 def pod_group(job: dict[str, Any], version: str) -> dict[str, Any] | None:
     """The PodGroup that its pods name; it goes when the Job goes. version: of the API. None where they name none."""
-    named = job["spec"]["template"]["spec"].get("schedulingGroup") or {}
+    pod = job["spec"]["template"]["spec"]
+    named = pod.get("schedulingGroup") or {}
     within = (job["metadata"].get("annotations") or {}).get(WITHIN)
     if not named.get("podGroupName"):
         return None
-    constraints = {"schedulingConstraints": {"topology": [{"key": within}]}} if within else {}
+    more: dict[str, Any] = {"schedulingConstraints": {"topology": [{"key": within}]}} if within else {}
+    # The group puts others out as one, by a class of its own.
+    more |= {"priorityClassName": pod["priorityClassName"]} if pod.get("priorityClassName") else {}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": job["metadata"]["name"], "uid": job["metadata"]["uid"]}
     return {
         "apiVersion": version,
@@ -56,7 +59,7 @@ def pod_group(job: dict[str, Any], version: str) -> dict[str, Any] | None:
             "namespace": job["metadata"]["namespace"],
             "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": False}],
         },
-        "spec": {"schedulingPolicy": {"gang": {"minCount": job["spec"]["parallelism"]}}, **constraints},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": job["spec"]["parallelism"]}}, **more},
     }
 
 

@@ -79,6 +79,14 @@ def test_a_pod_group_is_the_jobs_own_and_as_large() -> None:
     assert made == words.pod_group("1.36.4", "train", 4, "menagerie.dev/rack")
 
 
+def test_a_pod_group_is_of_the_class_of_its_pods() -> None:
+    urgent = job()
+    urgent["spec"]["template"]["spec"]["priorityClassName"] = "services"
+    made = pod_group(urgent, ALPHA)
+    assert made
+    assert made["spec"] == words.pod_group("1.36.4", "train", 4, priority="services")["spec"]
+
+
 class FakeApi:
     def __init__(self, status: int = 0) -> None:
         self.calls: list[tuple[str, str, Any]] = []
@@ -124,6 +132,7 @@ def test_gates_are_those_of_the_release(build: Any) -> None:
     api = flags.api_server(cluster, plan(cluster))
     assert api["runtime-config"] == f"{ALPHA}=true"
     assert "GangScheduling=true" in flags.scheduler(cluster, "/c", "/k")["feature-gates"]
+    assert "WorkloadAwarePreemption=true" in flags.scheduler(cluster, "/c", "/k")["feature-gates"]
     assert (
         flags.controller_manager(cluster)["feature-gates"] == "RotateKubeletServerCertificate=true,GenericWorkload=true"
     )

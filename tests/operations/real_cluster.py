@@ -211,6 +211,8 @@ class World:
     def _kubelets(self, core: client.CoreV1Api) -> None:
         with self.lock:
             hosts = list(self.hosts.values())
+        if not hosts:
+            return
         for host in hosts:
             if host.away_until and time.monotonic() >= host.away_until:
                 host.boot_id, host.booted_at, host.reasons = str(uuid.uuid4()), time.time() - 1, list(host.after_boot)

@@ -131,6 +131,8 @@ def scheduled(cluster: Cluster, folder: Path) -> Iterator[Scheduled]:
     config.write_text(yaml.safe_dump(made_of))
     programs = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
     more = {name: [f"--{flag}={value}" for flag, value in gangs.flags(cluster, name).items()] for name in programs}
+    # Controllers make pods as the ServiceAccounts that they have in a cluster, not as the tester who may do everything.
+    more["kube-controller-manager"] += ["--use-service-account-credentials"]
     more["kube-scheduler"] = [*more["kube-scheduler"], f"--config={config}"]
     controllers = f"{CONTROLLERS},deployment-controller,garbage-collector-controller"
     if cluster.spec.scheduling.gangs:

@@ -15,6 +15,8 @@ from tests.scheduling.real import Scheduled, container, scheduled
 
 pytestmark = pytest.mark.xdist_group("scheduling_gangs")
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
+PODS = "/api/v1/namespaces/default/pods"
+GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "jobs"
 
 
@@ -40,6 +42,12 @@ def of(at: Scheduled, name: str) -> dict[str, str]:
     return at.places(f"batch.kubernetes.io/job-name={name}")
 
 
+def waits(at: Scheduled, name: str) -> bool:
+    """Whether the scheduler looked at it, and found no room."""
+    found = at.world.server.call("GET", f"{GROUPS}/{name}")[1].get("status", {}).get("conditions", [])
+    return any(each["type"] == "PodGroupScheduled" and each["status"] == "False" for each in found)
+
+
 def finish(at: Scheduled, name: str) -> None:
     for pod in of(at, name):
         at.end_pod(pod)
@@ -57,13 +65,7 @@ def test_a_gang_that_does_not_fit_starts_no_pod_until_it_does(at: Scheduled) -> 
     at.pod("other", 8)
     at.until(lambda: "other" in at.places())
     gang(at, "a", 3)
-    group = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups/a"
-
-    def told() -> bool:
-        found = at.world.server.call("GET", group)[1].get("status", {}).get("conditions", [])
-        return any(each["type"] == "PodGroupScheduled" and each["status"] == "False" for each in found)
-
-    at.until(told)
+    at.until(lambda: waits(at, "a"))
     assert of(at, "a") == {}
     at.end_pod("other")
     at.until(lambda: len(of(at, "a")) == 3)
@@ -122,14 +124,36 @@ def test_a_gang_stands_in_one_rack_where_it_says_so(at: Scheduled) -> None:
     assert {racks[int(node.removeprefix("n"))] for node in of(at, "a").values()} == {"r2"}
 
 
-def test_a_gang_of_a_higher_class_puts_out_as_much_as_it_needs(at: Scheduled) -> None:
+@pytest.mark.parametrize(("lower", "own"), [("balloons", ""), ("normal", "services")])
+def test_a_gang_of_a_higher_class_puts_out_as_much_as_it_needs_and_no_more(at: Scheduled, lower: str, own: str) -> None:
     at.nodes(4)
     for number in range(4):
-        at.pod(f"low{number}", 8, priorityClassName="balloons")
+        at.pod(f"low{number}", 8, priorityClassName=lower)
     at.until(lambda: len(at.places()) == 4)
-    gang(at, "a", 3)
+    gang(at, "a", 3, **({"priorityClassName": own} if own else {}))
     at.until(lambda: len(of(at, "a")) == 3)
-    at.until(lambda: len(at.places("app=test")) == 1)
+    assert len(at.places("app=test")) == 1
+
+
+def test_a_gang_that_would_not_fit_though_others_gave_way_puts_nobody_out(at: Scheduled) -> None:
+    at.nodes(4)
+    for number in range(4):
+        at.pod(f"other{number}", 8, priorityClassName="balloons" if number else "services")
+    at.until(lambda: len(at.places()) == 4)
+    gang(at, "a", 4)
+    at.until(lambda: waits(at, "a"))
+    assert len(at.places("app=test")) == 4
+
+
+def test_a_gang_in_one_rack_waits_and_puts_nobody_out(at: Scheduled) -> None:
+    """As Kubernetes has it until now; the docs say so."""
+    at.nodes(2, lambda number: {RACK: "r1"})
+    for number in range(2):
+        at.pod(f"low{number}", 8, priorityClassName="balloons")
+    at.until(lambda: len(at.places()) == 2)
+    gang(at, "a", 2, within=RACK)
+    at.until(lambda: waits(at, "a"))
+    assert len(at.places("app=test")) == 2
 
 
 @pytest.mark.parametrize(
@@ -155,6 +179,28 @@ def test_a_gang_whose_pods_do_not_name_it_is_refused(at: Scheduled) -> None:
     job["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": "other"}
     status, said = at.world.server.call("POST", JOBS, job)
     assert (status, "the pods of a gang name it" in said["message"]) == (422, True)
+
+
+def test_a_job_that_names_a_group_without_being_a_gang_is_refused(at: Scheduled) -> None:
+    job = gangs.job("a", 4, container(8))
+    del job["metadata"]["labels"]
+    status, said = at.world.server.call("POST", JOBS, job)
+    assert (status, "give it the label menagerie.dev/gang" in said["message"]) == (422, True)
+
+
+def test_whoever_may_edit_a_namespace_makes_no_group_of_a_class_that_its_pods_do_not_have(at: Scheduled) -> None:
+    """With pods that borrow in it, such a group would put the owners of hosts out."""
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"}
+    body = {"metadata": {"name": "ann"}, "roleRef": role, "subjects": [{"kind": "User", "name": "ann"}]}
+    at.world.server.call("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", body)
+    group = gangs.pod_group("1.36.4", "a", 2, priority="services")
+    status, said = at.world.server.call("POST", GROUPS, group, as_user="ann")
+    assert (status, "PodGroups are made for Jobs that are gangs" in said["message"]) == (422, True)
+    pod = {"metadata": {"name": "p"}, "spec": {**container(8), "schedulingGroup": {"podGroupName": "a"}}}
+    status, said = at.world.server.call("POST", PODS, pod, as_user="ann")
+    assert (status, "only pods of a Job can be a gang's" in said["message"]) == (422, True)
+    assert at.world.server.call("POST", JOBS, gangs.job("a", 2, container(8)), as_user="ann")[0] == 201
+    at.until(lambda: len(at.world.pods()) == 2)
 
 
 def test_the_example_of_a_gang_stands_on_whole_hosts_of_its_kind_in_one_rack(at: Scheduled) -> None:

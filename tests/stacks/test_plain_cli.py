@@ -143,7 +143,6 @@ def test_a_wrong_spec_is_refused_in_the_words_of_check_and_an_unknown_machine_ma
         checkout.write({})
 
 
-@pytest.mark.timeout(300)
 def test_a_cluster_is_planned_made_found_as_it_was_and_deleted_once_it_was_released(checkout: Checkout) -> None:
     code, said = checkout.pulumi("preview", **TOKEN)
     assert code == 0, said
