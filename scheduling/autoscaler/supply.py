@@ -197,18 +197,9 @@ def _known_prices(cluster: Cluster, settings: Autoscaler) -> dict[str, int]:
     """Pool in the region -> millionths of a dollar an hour, of those that have a price."""
     found = {}
     for name, pool in cluster.spec.pools.items():
-        if pool.site is None and (price := price_of(cluster, settings, name)) is not None:
+        if pool.site is None and (price := prices.of_pool(cluster, name, settings.prices)) is not None:
             found[name] = round(price * MILLION)
     return found
-
-
-def price_of(cluster: Cluster, settings: Autoscaler, name: str) -> float | None:
-    """Dollars an hour: the operator's own, else the list's; None where neither is known."""
-    if name in settings.prices:
-        return settings.prices[name]
-    pool, plane = cluster.spec.pools[name], cluster.spec.control_plane
-    listed = prices.of(plane.cloud, plane.region, pool.machine or "") if plane.cloud in CLOUDS else None
-    return (listed.spot if pool.spot else listed.hour) if listed else None
 
 
 def _boot_s(cluster: Cluster, pool: SpecPool) -> int:

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from cluster.catalogue import CLOUDS
 from cluster.pools import POOL_LABEL
-from cluster.spec import Cloud, Cluster
+from cluster.spec import Cluster
 from scheduling import prices
 from scheduling.autoscaler.amounts import requests_of, there
+from scheduling.autoscaler.asking import MILLION
 from scheduling.autoscaler.keys import MACHINE_LABEL
 from scheduling.expander import wire
 from scheduling.expander.choose import Offer, Waiting
@@ -29,17 +31,18 @@ PriceOf = Callable[[str, str], Priced]
 
 
 def prices_of(cluster: Cluster) -> PriceOf:
-    """By the pool of the spec, else by the machine type in the cluster's region: list prices."""
+    """By the pool of the spec: the operator's own prices, else the list's. Of other nodes by their machine type in the cluster's region."""
     plane = cluster.spec.control_plane
+    own = cluster.spec.autoscaler.prices if cluster.spec.autoscaler else {}
 
     def of(pool: str, machine: str) -> Priced:
         known = cluster.spec.pools.get(pool)
-        spot = bool(known and known.spot)
-        listed = None
-        if plane.cloud is not Cloud.LAB:
-            listed = prices.of(plane.cloud, plane.region, (known and known.machine) or machine)
-        dollars = (listed.spot if spot else listed.hour) if listed else None
-        return Priced(None if dollars is None else round(dollars * 1e6), spot)
+        if known is not None and known.site is None:
+            dollars = prices.of_pool(cluster, pool, own)
+        else:
+            listed = prices.of(plane.cloud, plane.region, machine) if plane.cloud in CLOUDS else None
+            dollars = listed.hour if listed else None
+        return Priced(None if dollars is None else round(dollars * MILLION), bool(known and known.spot))
 
     return of
 

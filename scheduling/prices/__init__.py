@@ -6,6 +6,7 @@ operator's own are other ones. A price whose source can't be named isn't here, a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -14,9 +15,10 @@ from typing import Annotated
 from pydantic import Field
 
 from cluster import catalogue
+from cluster.catalogue import CLOUDS
 from cluster.document import parse
 from cluster.model import Model
-from cluster.spec import Cloud
+from cluster.spec import Cloud, Cluster
 
 Keys = Annotated[tuple[str, ...], Field(strict=False, min_length=1)]
 
@@ -68,6 +70,16 @@ def of_cloud(cloud: Cloud) -> Prices:
 def of(cloud: Cloud, region: str, machine: str) -> Price | None:
     """The price of a machine type in a region, None where it isn't known."""
     return of_cloud(cloud).regions.get(region, {}).get(machine)
+
+
+def of_pool(cluster: Cluster, name: str, own: Mapping[str, float]) -> float | None:
+    """Dollars an hour of a machine of a pool in the region: the operator's own (pool -> dollars), else the list's; None where
+    neither is known. KeyError for a pool that the spec does not have."""
+    if name in own:
+        return own[name]
+    pool, plane = cluster.spec.pools[name], cluster.spec.control_plane
+    listed = of(plane.cloud, plane.region, pool.machine or "") if plane.cloud in CLOUDS else None
+    return (listed.spot if pool.spot else listed.hour) if listed else None
 
 
 def boot_s(cloud: Cloud, machine: str) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
+from cluster.autoscaler import Autoscaler
 from cluster.load import load_cluster
 from scheduling.expander.errors import ExpanderError
 from scheduling.expander.offers import Priced, prices_of, read
@@ -171,6 +172,9 @@ def test_a_price_is_that_of_the_specs_pool_else_of_the_machine_type() -> None:
     # Nobody's list has what spot machines cost.
     assert of("spot", "m7i.4xlarge") == Priced(None, spot=True)
     assert of("", "") == Priced(None)
+    spec = spec.model_copy(update={"autoscaler": Autoscaler(prices={"cpu": 0.5, "spot": 0.2})})
+    of = prices_of(small.model_copy(update={"spec": spec}))
+    assert (of("cpu", ""), of("spot", "")) == (Priced(500_000), Priced(200_000, spot=True))
 
 
 def test_files_that_are_no_pair_are_told_at_the_start(authority: Authority) -> None:
