@@ -2,8 +2,8 @@
 
 A control plane on loopback, of the same programs and with the rendered flags: two etcds on this machine's disk, TLS, audit log,
 encryption, admission. kwok stands for the kubelets. So much of a real cluster is left out: the nodes' own connections and
-watches (about ten each), kube-proxy, DaemonSets, images in the nodes' status. Phases are apart: nodes are made, then pods;
-each time until all is settled; then a probe at a low rate in what goes on anyway. Sizes grow in one cluster.
+watches (about ten each), kube-proxy, DaemonSets, images in the nodes' status. Phases are apart: nodes are made, then pods,
+some hundreds at a time until those are settled; then a probe at a low rate in what goes on anyway. Sizes grow in one cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Annotated
 import typer
 
 from bench import alone, load, machine, simulated
-from bench.calls import MERGE, Api
+from bench.calls import MERGE, Api, Login
 from bench.figures import Figure, ratios
 from bench.load import Call, Timed
 from bench.loopback import Loopback, LoopbackError, Shape, running
@@ -31,6 +31,8 @@ from bench.readings import Seen, between, read, slope
 from tools import build
 
 SIZES = (500, 2500)
+STEP = 500
+"""Nodes, or the pods of so many, that are made at once. A fleet grows by racks; 5,000 nodes more at once did not settle on two cores within 15 minutes."""
 PODS = 10
 """Each node's. A GPU node has few."""
 PROBE_S, RATE, LISTS = 60.0, 10.0, 3
@@ -45,8 +47,8 @@ _LISTS = {"nodes": "/api/v1/nodes", "pods": "/api/v1/pods"}
 class Size:
     """What one size showed.
 
-    nodes_made_s, pods_made_s: until the last was made. nodes_settled_s, pods_settled_s: from then until each node was Ready,
-    untainted and had its range, and each pod ran. single, lists: the probe's calls, as it saw them.
+    nodes_made_s, pods_made_s: making them, of all steps. nodes_settled_s, pods_settled_s: from the last of a step until each node was
+    Ready, untainted and had its range, and each pod ran, of all steps. single, lists: the probe's calls, as it saw them.
     """
 
     nodes: int
@@ -94,23 +96,37 @@ def _grown(shape: Shape, sizes: Sequence[int], pods: int, pool: Executor, say: C
 def _at(plane: Loopback, pool: Executor, more: range, pods: int, say: Callable[[str], None]) -> Size:
     """Make nodes and pods, let them settle, then probe."""
     admin = plane.login(ADMIN.name)
-    clock = _Clock()
+    steps = [range(begin, min(begin + STEP, more.stop)) for begin in range(more.start, more.stop, STEP)]
     with Api(admin) as api:
-        simulated.make(pool, admin, [simulated.node(number) for number in more])
-        nodes_made = clock.lap()
-        simulated.until_none(api, simulated.unsettled_nodes, 2.0)
-        nodes_settled = clock.lap()
-        say(f"{more.stop} nodes: made in {nodes_made:.0f} s, settled after {nodes_settled:.0f} s more")
-        simulated.make(pool, admin, [simulated.pod(number, each) for each in range(pods) for number in more])
-        pods_made = clock.lap()
-        simulated.until_none(api, simulated.pending_pods, 1.0)
-        pods_settled = clock.lap()
-        say(f"{more.stop} nodes: pods made in {pods_made:.0f} s, running after {pods_settled:.0f} s more")
+        nodes = [[simulated.node(number) for number in step] for step in steps]
+        nodes_made, nodes_settled = _settled(
+            pool, admin, nodes, lambda: simulated.until_none(api, simulated.unsettled_nodes, 2.0)
+        )
+        say(f"{more.stop} nodes: made in {nodes_made:.0f} s, settled in {nodes_settled:.0f} s")
+        bound = [[simulated.pod(number, each) for each in range(pods) for number in step] for step in steps]
+        pods_made, pods_settled = _settled(
+            pool, admin, bound, lambda: simulated.until_none(api, simulated.pending_pods, 1.0)
+        )
+        say(f"{more.stop} nodes: pods made in {pods_made:.0f} s, running in {pods_settled:.0f} s")
         time.sleep(REST_S)
         single, lists, seen = probe(plane, pool, more.stop)
         if lost := simulated.unsettled_nodes(api):
             say(f"{lost} of {more.stop} nodes are not Ready at the end")
     return Size(more.stop, nodes_made, nodes_settled, pods_made, pods_settled, single, lists, seen)
+
+
+def _settled(
+    pool: Executor, login: Login, steps: Sequence[Sequence[Call]], settle: Callable[[], None]
+) -> tuple[float, float]:
+    """Make each step's objects and let them settle; seconds of the two in all."""
+    made = settled = 0.0
+    clock = _Clock()
+    for calls in steps:
+        simulated.make(pool, login, calls)
+        made += clock.lap()
+        settle()
+        settled += clock.lap()
+    return made, settled
 
 
 class _Clock:
