@@ -53,11 +53,11 @@ unit:
 	$(PYTEST) -q -n auto -m "not lab and not engine and not programs" </dev/null
 
 stacks: programs ## Whole stacks of every cloud under the real engine, against simulated clouds
-	$(PYTEST) -q -n auto --dist loadgroup -m engine </dev/null
+	$(PYTEST) -q -n auto --dist loadgroup -m "engine and not soak" </dev/null
 
 # Most of it waits, so more run at once than there are cores.
-slow: programs ## All that check leaves out but the lab: etcds, API servers, Ansible, and whole stacks
-	$(PYTEST) -q -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "engine or programs" </dev/null
+slow: programs ## All that check leaves out but the lab and the soak: etcds, API servers, Ansible, and whole stacks
+	$(PYTEST) -q -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "(engine or programs) and not soak" </dev/null
 
 test: programs ## check and slow, and the lab from nothing with every proof
 	@$(MAKE) check
@@ -67,13 +67,14 @@ test: programs ## check and slow, and the lab from nothing with every proof
 bench: setup ## Measure a bring-up against the same cluster made by hand
 	$(BIN)/python -m bench </dev/null
 
-soak: setup ## Releases and keys changed in the lab, then its faults, alone and in pairs, for HOURS (default 1)
+soak: programs ## Keys and releases changed, also in the lab, then its faults, alone and in pairs, for HOURS (default 1)
 	$(BIN)/python -m tools $(BEFORE) </dev/null
+	$(PYTEST) -m "soak and not lab" </dev/null
 	$(PYTEST) -m "lab and soak" tests/lab tests/faults </dev/null
 	$(BIN)/python -m bench.soak --hours $(or $(HOURS),1) </dev/null
 
 golden: setup ## Rewrite the golden files; read the difference
-	MENAGERIE_UPDATE_GOLDEN=1 $(PYTEST) -q -n auto -m "not lab" </dev/null
+	MENAGERIE_UPDATE_GOLDEN=1 $(PYTEST) -q -n auto -m "not lab and not soak" </dev/null
 
 format: setup ## Put the Python files into shape
 	$(BIN)/ruff check --fix

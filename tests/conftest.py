@@ -56,9 +56,9 @@ def lab(build: Callable[..., Cluster]) -> Cluster:
 # Folder or file -> the group whose tests share what an engine has made: one process has them all.
 _UNDER_THE_ENGINE = {
     "provisioning/test_emulator.py": "redfish",
-    "operations/keys/test_front_proxy.py": "authority",
-    "operations/keys/test_kubernetes_authority.py": "authority",
-    "operations/keys/test_published.py": "authority",
+    "operations/keys/test_front_proxy.py": "keys",
+    "operations/keys/test_kubernetes_authority.py": "keys",
+    "operations/keys/test_published.py": "keys",
     "operations/keys/test_rotation.py": "keys",
     "stacks/aws": "aws",
     "stacks/azure": "azure",
@@ -73,7 +73,7 @@ _UNDER_THE_ENGINE = {
 }
 
 # Groups that take longest, to be begun first; the others follow as they stand.
-_FIRST = ("keys", "authority", "vpn")
+_FIRST = ("keys", "vpn")
 
 # Files whose tests run programs (etcd, API servers, Ansible, BMCs, the command itself): seconds each, most of them spent waiting.
 _WITH_PROGRAMS = (

@@ -177,6 +177,16 @@ def test_a_dry_run_says_what_would_be_done_and_does_nothing(
     assert all(agent.asked == [] for agent in world.agents.values())
 
 
+@pytest.mark.parametrize(("ailment", "code"), [("Unable to fetch the alarm list", 2), ("Active Alarm(s): NOSPACE ", 0)])
+def test_a_member_too_slow_to_tell_its_alarms_stands_in_the_way_of_a_replacement_and_an_alarm_does_not(
+    menagerie: Menagerie, world: World, ailment: str, code: int
+) -> None:
+    world.changes = {"etcd-main-2": down(), "etcd-main-3": {"ailment": ailment}}
+    done = menagerie("etcd", "replace", "lab", "main", "etcd-main-2", "--dry-run")
+    assert done.code == code, done.err
+    assert (f"another member is not healthy (etcd-main-3: {ailment})" in done.err) == bool(code)
+
+
 def test_a_file_without_facts_is_taken_only_when_that_is_meant(
     menagerie: Menagerie, world: World, tmp_path: Path
 ) -> None:

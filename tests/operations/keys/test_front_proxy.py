@@ -25,6 +25,7 @@ def names(core: client.CoreV1Api) -> list[str]:
     return sorted(each.subject.rfc4514_string() for each in certificates)
 
 
+@pytest.mark.soak
 def test_nobody_who_asks_an_aggregated_api_is_refused_and_the_former_authority_stays_away(
     world: Region, tmp_path: Path
 ) -> None:

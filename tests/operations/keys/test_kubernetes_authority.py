@@ -30,7 +30,7 @@ from tests.operations.keys.region import Region
 from tests.operations.keys.test_rotation import Cut, rotation
 from tests.operations.keys.workers import CLIENT, Worker, asked_for, worker
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = pytest.mark.timeout(2400)
 
 
 def subjects(pem: str) -> list[str]:
@@ -178,6 +178,7 @@ def step_by_step(
             return seen
 
 
+@pytest.mark.soak
 def test_every_side_is_trusted_by_all_others_in_every_state_and_the_former_authority_by_nobody_after(
     world: Region, workers: tuple[Worker, Worker], deployed: Deployed
 ) -> None:
@@ -250,6 +251,7 @@ def test_a_kubelet_speaks_for_its_own_node_and_for_no_other_and_status_says_who_
     assert far.says() == {}
 
 
+@pytest.mark.soak
 def test_a_rotation_is_given_up_from_its_last_state_but_one(
     world: Region, workers: tuple[Worker, Worker], deployed: Deployed
 ) -> None:

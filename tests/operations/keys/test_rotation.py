@@ -130,6 +130,7 @@ def is_known(world: Region, token: str) -> bool:
     return bool(client.AuthenticationV1Api(world.access().api()).create_token_review(review).status.authenticated)
 
 
+@pytest.mark.soak
 def test_a_former_token_is_good_until_it_has_ended_and_the_former_key_goes(
     world: Region, core: client.CoreV1Api
 ) -> None:
@@ -183,6 +184,7 @@ def writing(world: Region) -> Iterator[list[str]]:
         thread.join(60)
 
 
+@pytest.mark.soak
 def test_the_authority_of_etcd_changes_under_writes_member_by_member(world: Region) -> None:
     world.others_at_restart.clear()
     with writing(world) as acknowledged:
