@@ -17,7 +17,8 @@ from typing import IO, cast
 
 from cluster import versions
 from cluster.artefacts import ARCH, KUBERNETES_PROGRAMS, catalogue
-from lab import disk, releases, tar
+from lab import disk, releases
+from oci import tar
 from tools import build, cache, manifest
 from tools.build import Progress
 

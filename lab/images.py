@@ -1,4 +1,4 @@
-"""Container images, written as registry blobs without any image builder, and published to a registry.
+"""The images of the lab, written as blobs of a registry, and published to it.
 
 `crane registry serve --disk FOLDER` keeps blobs as FOLDER/sha256/<digest>, which is where they are written
 here; it keeps manifests in memory, so every start of it needs a `publish`.
@@ -6,9 +6,7 @@ here; it keeps manifests in memory, so every start of it needs a `publish`.
 
 from __future__ import annotations
 
-import hashlib
 import http.client
-import json
 import re
 import shutil
 from collections.abc import Mapping
@@ -16,15 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster import versions
-from cluster.artefacts import ARCH
-from lab import disk, releases, tar
+from lab import disk, releases
 from lab.errors import LabError
 from lab.shell import run, succeeds
+from oci import image as oci
+from oci import tar
 from tools import build, cache, manifest
 from tools.build import Progress
-
-MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,7 @@ def publish(store: ImageStore, registry: str) -> None:
     connection = http.client.HTTPConnection(registry, timeout=10)
     try:
         for (repository, tag), text in store.manifests.items():
-            connection.request("PUT", f"/v2/{repository}/manifests/{tag}", text, {"Content-Type": MANIFEST_TYPE})
+            connection.request("PUT", f"/v2/{repository}/manifests/{tag}", text, {"Content-Type": oci.MANIFEST_TYPE})
             answer = connection.getresponse()
             body = answer.read()
             if answer.status != http.HTTPStatus.CREATED:
@@ -141,7 +137,7 @@ def _busybox() -> Image:
 
 
 def _program(name: str) -> Path:
-    found = shutil.which(name, path=_PATH)
+    found = shutil.which(name, path=oci.PATH)
     if not found:
         raise LabError(f"an image needs {name} of this machine, which has none: run `make setup`")
     return Path(found)
@@ -171,33 +167,11 @@ def _write(image: Image, home: Path) -> bytes:
     recipe = home / "recipes" / cache.digest(repr(image), *map(_identity, image.entries))
     if recipe.exists():
         return recipe.read_bytes()
-    blobs = home / "blobs" / "sha256"
-    layer, size = _layer(image, blobs)
-    config = _json(
-        {
-            "architecture": ARCH,
-            "os": "linux",
-            "config": {"Entrypoint": image.entrypoint, "Env": [f"PATH={_PATH}"], "User": image.user},
-            "rootfs": {"type": "layers", "diff_ids": [layer]},
-        }
-    )
-    digest = hashlib.sha256(config).hexdigest()
-    _put(blobs / digest, config)
-    text = _json(
-        {
-            "schemaVersion": 2,
-            "mediaType": MANIFEST_TYPE,
-            "config": _descriptor("application/vnd.oci.image.config.v1+json", f"sha256:{digest}", len(config)),
-            "layers": [_descriptor("application/vnd.oci.image.layer.v1.tar", layer, size)],
-        }
-    )
-    _put(recipe, text)
+    # A plain tar, since its readers are on this machine.
+    text = oci.write(oci.Image((image.entries,), image.entrypoint, image.user), home / "blobs")
+    with disk.whole(recipe) as fresh:
+        fresh.write_bytes(text)
     return text
-
-
-def _put(target: Path, content: bytes) -> None:
-    with disk.whole(target) as fresh:
-        fresh.write_bytes(content)
 
 
 def _identity(entry: tar.Entry) -> str:
@@ -206,21 +180,3 @@ def _identity(entry: tar.Entry) -> str:
         return ""
     status = entry.content.stat()
     return f"{status.st_size} {status.st_mtime_ns} {status.st_ino}"
-
-
-def _layer(image: Image, blobs: Path) -> tuple[str, int]:
-    """Digest and bytes of the image's only layer: a plain tar, since its readers are on this machine."""
-    made = blobs.with_name("layer")
-    with disk.whole(made) as fresh, fresh.open("wb") as file:
-        tar.write(file, image.entries)
-    digest, size = cache.file_digest(made), made.stat().st_size
-    made.rename(blobs / digest)
-    return f"sha256:{digest}", size
-
-
-def _descriptor(media: str, digest: str, size: int) -> dict[str, object]:
-    return {"mediaType": media, "digest": digest, "size": size}
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, indent=1).encode()

@@ -16,8 +16,9 @@ import pytest
 
 from cluster import artefacts as model
 from cluster import versions
-from lab import artefacts, images, tar
+from lab import artefacts, images
 from lab.errors import LabError
+from oci import tar
 
 FakeGo = Callable[..., Path]
 
