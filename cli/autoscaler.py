@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -189,8 +187,8 @@ class _Work:
         return Around(self.cluster, access.api, lambda: control_plane(self.cluster, access), limits_of(self.cluster))
 
     def loop(self) -> Loop:
+        from operations.lease import Lease
         from scheduling.autoscaler.hands import Hands
-        from scheduling.autoscaler.lease import Lease
         from scheduling.autoscaler.look import look
         from scheduling.autoscaler.run import Loop
 
@@ -208,20 +206,22 @@ class _Work:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        from scheduling.autoscaler.lease import Lease
+        from operations.lease import Lease, this_process
+        from scheduling.autoscaler.run import LEASE
 
-        lease = Lease(self._access.api(), f"{socket.gethostname()}_{os.getpid()}")
+        lease = Lease(self._access.api(), LEASE, this_process())
         with lease.holding():
             self._lease = lease
             yield
 
     @contextmanager
     def metered(self, address: str, port: int) -> Iterator[None]:
-        from scheduling.autoscaler.metrics import Metrics, serving
+        from operations.telemetry import serving
+        from scheduling.autoscaler.metrics import Metrics, pages
 
         self._metrics = made = Metrics(time.time)
         stale_s = max(10 * self._settings.interval / 1000, 300.0)
-        with serving(made, address, port, stale_s) as port_:
+        with serving(pages(made, stale_s), address, port) as port_:
             note(f"metrics at http://{address}:{port_}/metrics")
             yield
 
@@ -245,8 +245,8 @@ class _Work:
     def watch(self, *, dry_run: bool) -> None:
         """Passes without end. What an API or a cloud stands in the way of is told, and tried again."""
         from cli.repair_view import told_and_passed_over
+        from operations.lease import LostTheLockError
         from scheduling.autoscaler.metrics import Metrics
-        from scheduling.autoscaler.run import LostTheLockError
 
         while True:
             ended = False

@@ -36,6 +36,7 @@ from operations.keys.pods import PodsBehindError
 from operations.keys.rings import ForeignRingsError
 from operations.keys.rotation import NotYetError, NoWayBackError, UnfinishedError
 from operations.keys.service_account import TokensInSecretsError
+from operations.lease import HeldError, LostTheLockError
 from operations.machines import MachinesError, NotInstalledError
 from operations.readiness import NotReadyError
 from operations.reboot import RebootsError
@@ -55,8 +56,6 @@ from roce.plan import NothingToTest
 from roce.results import OtherPlanError
 from scheduling.autoscaler.choose import NoAutoscalerError
 from scheduling.autoscaler.groups import GroupError
-from scheduling.autoscaler.lease import HeldError
-from scheduling.autoscaler.run import LostTheLockError
 from scheduling.autoscaler.simulate.run import UnknownSizeError
 from scheduling.autoscaler.simulate.trace import TraceError
 from scheduling.expander.errors import ExpanderError

@@ -1,23 +1,19 @@
-"""What the loop says of itself to Prometheus, in its text format ("Exposition formats"), and whether it is alive."""
+"""What the loop says of itself to Prometheus, and whether it is alive."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable, Iterator
 
+from operations.telemetry import Answer, Labels, Meanings, Pages, exposition, wellness
 from scheduling.autoscaler.reconcile import alive
 from scheduling.autoscaler.run import Round
 from scheduling.planner import Fate
 
 PREFIX = "menagerie_autoscaler_"
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-Labels = tuple[tuple[str, str], ...]
 
-HELP: Mapping[str, tuple[str, str]] = {
+HELP: Meanings = {
     "passes_total": ("counter", "Passes, by how they ended."),
     "acts_total": ("counter", "Decisions that were carried out, by act, pool and whether it could be done."),
     "pods": ("gauge", "Pods that wait, by what becomes of them."),
@@ -59,16 +55,9 @@ class Metrics:
             self._gauges = gauges
             self._gauges["last_pass_timestamp_seconds", ()] = self._clock()
 
-    def text(self) -> str:
+    def page(self) -> Answer:
         with self._lock:
-            values: dict[tuple[str, Labels], float] = {**self._counts, **self._gauges}
-        lines = []
-        for name, (kind, meaning) in HELP.items():
-            own = sorted((labels, value) for (known, labels), value in values.items() if known == name)
-            if own:
-                lines += [f"# HELP {PREFIX}{name} {meaning}", f"# TYPE {PREFIX}{name} {kind}"]
-                lines += [f"{PREFIX}{name}{_shown(labels)} {value:g}" for labels, value in own]
-        return "".join(f"{line}\n" for line in lines)
+            return exposition(PREFIX, HELP, {**self._counts, **self._gauges})
 
     def age_s(self) -> float | None:
         """Since the last pass that ended well; None before the first."""
@@ -105,48 +94,13 @@ def _yes(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _shown(labels: Labels) -> str:
-    escaped = ((key, value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")) for key, value in labels)
-    return "{" + ",".join(f'{key}="{value}"' for key, value in escaped) + "}" if labels else ""
+def pages(metrics: Metrics, stale_s: float) -> Pages:
+    """/metrics and /healthz, which is 503 when no pass ended well for stale_s."""
 
+    def well() -> Answer:
+        age_s = metrics.age_s()
+        if age_s is None:
+            return wellness(True, "no pass has ended yet")
+        return wellness(age_s <= stale_s, f"the last pass ended {age_s:.0f} s ago")
 
-@contextmanager
-def serving(metrics: Metrics, address: str, port: int, stale_s: float) -> Iterator[int]:
-    """/metrics and /healthz for the length of a block; the port. /healthz is 503 when no pass ended well for stale_s.
-
-    OSError where the address can't be had.
-    """
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            age_s = metrics.age_s()
-            if self.path == "/metrics":
-                self._answer(HTTPStatus.OK, metrics.text(), CONTENT_TYPE)
-            elif self.path == "/healthz":
-                good = age_s is None or age_s <= stale_s
-                text = "no pass has ended yet" if age_s is None else f"the last pass ended {age_s:.0f} s ago"
-                self._answer(HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE, f"{text}\n", "text/plain")
-            else:
-                self._answer(HTTPStatus.NOT_FOUND, "there is /metrics and /healthz\n", "text/plain")
-
-        def _answer(self, status: HTTPStatus, text: str, kind: str) -> None:
-            body = text.encode()
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer((address, port), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.2,), daemon=True)
-    thread.start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    return {"/metrics": metrics.page, "/healthz": well}

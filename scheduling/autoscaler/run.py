@@ -9,6 +9,7 @@ from typing import Protocol
 
 from cluster.autoscaler import Autoscaler
 from operations.breaker import Limits
+from operations.lease import LostTheLockError
 from scheduling.autoscaler.decide import decide
 from scheduling.autoscaler.decision import Act, Decision, Pass
 from scheduling.autoscaler.groups import GroupError
@@ -17,13 +18,11 @@ from scheduling.autoscaler.memory import Memory
 from scheduling.autoscaler.seen import World
 from scheduling.planner import Budget, Policy
 
+LEASE = "menagerie-autoscaler"
+"""Whoever holds it acts."""
 FRESH_S = 60.0
 """How old a look may be for a removal. What is left is decided anew by the next."""
 _REMOVALS = (Act.CORDON, Act.DRAIN, Act.REMOVE, Act.FORGET)
-
-
-class LostTheLockError(Exception):
-    """Somebody else holds the lock by now; nothing more is done."""
 
 
 class Acting(Protocol):

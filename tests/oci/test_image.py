@@ -29,6 +29,11 @@ def blob(folder: Path, descriptor: Any) -> bytes:
     return data
 
 
+def names(layer: bytes) -> list[str]:
+    with tarfile.open(fileobj=io.BytesIO(layer), mode="r:") as archive:
+        return archive.getnames()
+
+
 def test_the_same_content_makes_the_same_bytes(tmp_path: Path) -> None:
     found = []
     for name in ("a", "b"):
@@ -50,8 +55,7 @@ def test_a_layout_leads_from_its_index_to_every_blob(tmp_path: Path) -> None:
     layers = [gzip.decompress(blob(tmp_path / "out", each)) for each in manifest["layers"]]
     assert config["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(each).hexdigest()}" for each in layers]
     assert (config["config"]["User"], config["config"]["Entrypoint"]) == ("65532:65532", ["/run"])
-    names = [tarfile.open(fileobj=io.BytesIO(each)).getnames() for each in layers]
-    assert names == [["etc", "etc/name"], ["run"]]
+    assert [names(each) for each in layers] == [["etc", "etc/name"], ["run"]]
     there = {path.name for path in (tmp_path / "out" / "blobs" / "sha256").iterdir()}
     assert len(there) == 4
 
@@ -61,5 +65,4 @@ def test_layers_for_this_machine_are_plain_tars(tmp_path: Path) -> None:
     manifest = json.loads(write(image(tmp_path / "name"), tmp_path / "blobs"))
     config = json.loads(blob(tmp_path, manifest["config"]))
     assert config["rootfs"]["diff_ids"] == [each["digest"] for each in manifest["layers"]]
-    with tarfile.open(fileobj=io.BytesIO(blob(tmp_path, manifest["layers"][0])), mode="r:") as archive:
-        assert archive.getnames() == ["etc", "etc/name"]
+    assert names(blob(tmp_path, manifest["layers"][0])) == ["etc", "etc/name"]

@@ -10,7 +10,7 @@ import pytest
 from operations import removals
 from operations.record import store
 from scheduling.autoscaler.hands import NOTEBOOK
-from scheduling.autoscaler.lease import NAME
+from scheduling.autoscaler.run import LEASE
 from tests.operations.real_cluster import World, world
 from tests.operations.repairs import joined
 
@@ -31,7 +31,7 @@ def real(_real: World) -> Iterator[World]:
     """The lab's three workers, and nothing remembered."""
     for name in (NOTEBOOK, removals.NAME):
         _real.server.call("DELETE", f"/api/v1/namespaces/kube-system/configmaps/{name}")
-    _real.server.call("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{NAME}")
+    _real.server.call("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{LEASE}")
     _real.server.call("DELETE", "/api/v1/namespaces/default/events")
     yield joined(_real)
     _real.clear()

@@ -15,8 +15,9 @@ import pytest
 from cli.running import run
 from cluster.load import check_paths
 from cluster.spec import Cluster
+from operations.lease import Lease
 from scheduling.autoscaler.choose import settings_of
-from scheduling.autoscaler.lease import Lease
+from scheduling.autoscaler.run import LEASE
 from tests.operations.conftest import outputs
 from tests.operations.real_cluster import World
 from tests.scheduling.autoscaler.machines import POOL, Machines
@@ -109,7 +110,7 @@ def test_a_pass_asks_first_acts_and_tells_and_a_second_run_is_refused_while_one_
     real.until(lambda: unplaced(real) == 1, 60)
     ran = menagerie("autoscaler", "run", "lab", "--once")
     assert (ran.code, "./menagerie autoscaler run lab --yes" in ran.err) == (2, True)
-    with Lease(real.api(), "another").holding():
+    with Lease(real.api(), LEASE, "another").holding():
         ran = menagerie("autoscaler", "run", "lab", "--once", "--yes")
         assert (ran.code, "another acts on this cluster" in ran.err) == (3, True)
     assert machines.size == 1

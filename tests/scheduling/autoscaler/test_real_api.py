@@ -9,10 +9,11 @@ import pytest
 
 from cluster.spec import Cluster
 from operations.drain import mark_of
+from operations.lease import HeldError, Lease
 from scheduling.autoscaler.choose import settings_of
 from scheduling.autoscaler.decision import Act
 from scheduling.autoscaler.hands import Hands
-from scheduling.autoscaler.lease import HeldError, Lease
+from scheduling.autoscaler.run import LEASE
 from scheduling.autoscaler.telling import Teller
 from scheduling.planner import Fate
 from tests.operations.real_cluster import World
@@ -220,18 +221,18 @@ def test_events_on_pods_say_what_was_decided_and_say_it_once(real: World, cluste
 
 
 def test_two_never_act_at_once_and_who_is_dead_is_followed(real: World) -> None:
-    first, second = Lease(real.api(), "one", lasts_s=3), Lease(real.api(), "two", lasts_s=3)
+    first, second = Lease(real.api(), LEASE, "one", lasts_s=3), Lease(real.api(), LEASE, "two", lasts_s=3)
     with first.holding():
         assert first.held()
         with pytest.raises(HeldError, match="one acts on this cluster"), second.holding():
             pass
         assert not second.held()
-    third = Lease(real.api(), "three", lasts_s=3)
+    third = Lease(real.api(), LEASE, "three", lasts_s=3)
     third._take()  # and dies
 
     def follows() -> bool:
         try:
-            with Lease(real.api(), "four", lasts_s=3).holding():
+            with Lease(real.api(), LEASE, "four", lasts_s=3).holding():
                 return True
         except HeldError:
             return False
@@ -240,7 +241,7 @@ def test_two_never_act_at_once_and_who_is_dead_is_followed(real: World) -> None:
 
 
 def test_who_lost_the_lock_knows_it(real: World) -> None:
-    lease = Lease(real.api(), "one", lasts_s=6)
+    lease = Lease(real.api(), LEASE, "one", lasts_s=6)
     with lease.holding():
         path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/menagerie-autoscaler"
 

@@ -290,7 +290,7 @@ def test_metrics_are_in_prometheus_format_and_in_the_docs() -> None:
     metrics = Metrics(lambda: 5.0)
     metrics.count(Round(seen, one_pass(seen)))
     metrics.failed()
-    text = metrics.text()
+    text = metrics.page().text
     assert f'{PREFIX}passes_total{{end="done"}} 1\n' in text
     assert f'{PREFIX}passes_total{{end="failed"}} 1\n' in text
     assert f'{PREFIX}machines{{pool="cpu",state="running"}} 1\n' in text

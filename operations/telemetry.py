@@ -1,0 +1,79 @@
+"""What a loop says of itself over HTTP: metrics in Prometheus' text format ("Exposition formats"), and whether it is well."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+Labels = tuple[tuple[str, str], ...]
+Values = Mapping[tuple[str, Labels], float]
+Meanings = Mapping[str, tuple[str, str]]
+"""Name -> type and meaning."""
+
+
+class Answer(NamedTuple):
+    """To a GET."""
+
+    text: str
+    status: HTTPStatus = HTTPStatus.OK
+    kind: str = "text/plain"
+
+
+Pages = Mapping[str, Callable[[], Answer]]
+"""Path -> what is answered. Called from any thread."""
+
+
+def exposition(prefix: str, meanings: Meanings, values: Values) -> Answer:
+    """The values, with `prefix` before their names, in the order of their meanings."""
+    lines = []
+    for name, (kind, meaning) in meanings.items():
+        own = sorted((labels, value) for (known, labels), value in values.items() if known == name)
+        if own:
+            lines += [f"# HELP {prefix}{name} {meaning}", f"# TYPE {prefix}{name} {kind}"]
+            lines += [f"{prefix}{name}{_shown(labels)} {value:.15g}" for labels, value in own]
+    return Answer("".join(f"{line}\n" for line in lines), kind="text/plain; version=0.0.4; charset=utf-8")
+
+
+def wellness(good: bool, text: str) -> Answer:
+    """200 or 503, with the reason."""
+    return Answer(f"{text}\n", HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE)
+
+
+@contextmanager
+def serving(pages: Pages, address: str, port: int) -> Iterator[int]:
+    """Serve the pages for the length of a block; the port. OSError where the address can't be had."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            page = pages.get(self.path)
+            there = " and ".join(pages)
+            answer = page() if page else Answer(f"there is {there}\n", HTTPStatus.NOT_FOUND)
+            body = answer.text.encode()
+            self.send_response(answer.status)
+            self.send_header("Content-Type", answer.kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer((address, port), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.2,), daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _shown(labels: Labels) -> str:
+    escaped = ((key, value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")) for key, value in labels)
+    return "{" + ",".join(f'{key}="{value}"' for key, value in escaped) + "}" if labels else ""
