@@ -13,6 +13,8 @@ MEMBER_LABEL = "teams.menagerie.dev/"
 """On a person's namespace, before a team's name: the person is in the team."""
 SYSTEM_LABEL = "menagerie.dev/system"
 """On a namespace, "true": its pods may go to any team's hosts."""
+CONTROLLERS_NAMESPACE = "menagerie-system"
+"""Of Menagerie's own controllers, which are of the system: who hands hosts to teams must not be without one."""
 BORROWED = "menagerie-borrowed"
 """The PriorityClass of what runs on hosts of others while they are idle."""
 BORROWED_PRIORITY = -1_000_000

@@ -21,7 +21,6 @@ import yaml
 
 from cluster.outputs import ClusterOutputs
 from operations.secret_file import SecretFile, secret_files
-from userdata.payload import unpacked
 
 if TYPE_CHECKING:
     from operations.api_client import ApiClient
@@ -63,6 +62,8 @@ class Access:
     @classmethod
     def from_stack(cls, cluster: str, outputs: dict[str, object]) -> Access:
         """From the stack's outputs. NotBuiltError when there are none."""
+        from userdata.payload import unpacked
+
         if "outputs" not in outputs:
             raise NotBuiltError(f"{cluster} has not been built; run: ./menagerie up {cluster}")
         return cls(

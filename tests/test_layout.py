@@ -59,6 +59,7 @@ PACKAGES: dict[str, set[str]] = {
 PACKAGES["operations"] = set(PACKAGES)
 PACKAGES["tenancy"] = {"cluster", "operations"}
 PACKAGES["scheduling"] = {"cluster", "operations"}
+PACKAGES["controllers"] = {"cluster", "oci", "operations", "tenancy", "tools"}
 PACKAGES["cli"] = set(PACKAGES)
 PACKAGES["bench"] = set(PACKAGES) - {"cli"}
 

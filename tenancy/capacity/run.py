@@ -19,6 +19,7 @@ from cluster.pools import TaintEffect
 from cluster.spec import Cluster
 from cluster.tenancy import Tenancy
 from operations import drain
+from operations.kube import Kube, Place, key_of
 from tenancy.capacity.guard import refusals
 from tenancy.capacity.hosts import SYSTEM_NAMESPACES, Host, hosts_of, is_system, is_team_taint, taint_of
 from tenancy.capacity.plan import Known, Move, Plan, plan
@@ -26,11 +27,13 @@ from tenancy.capacity.policies import ADMISSION, objects
 from tenancy.directory import Kind
 from tenancy.directory.model import NoPoliciesError
 from tenancy.sync.compare import differences
-from tenancy.sync.kube import Kube, Place
+from tenancy.sync.kube import kube_of
 from tenancy.sync.objects import Object
 from tenancy.sync.run import Access, said
-from tenancy.sync.seen import key_of, space_of
+from tenancy.sync.seen import space_of
 
+LEASE = "menagerie-tenancy-capacity"
+"""Whoever runs it again and again holds it."""
 _ATTEMPTS = 20
 _MUTATING = ("v1", "v1beta1")
 """Versions of MutatingAdmissionPolicy, the best first: v1 since Kubernetes 1.36 (control_plane/flags.py)."""
@@ -78,9 +81,9 @@ class Capacity:
     def __init__(self, access: Access, cluster: Cluster, settings: Tenancy) -> None:
         self._cluster, self._settings = cluster, settings
         self._api = access.api()
-        places = _places(Kube(self._api))
+        places = _places(kube_of(self._api))
         self._mutating = places["MutatingAdmissionPolicy"].group
-        self._kube = Kube(self._api, places)
+        self._kube = kube_of(self._api, places)
 
     def look(self, *, accept_loss: bool = False) -> Found:
         """Reads only."""
@@ -150,7 +153,7 @@ class Capacity:
                 )
 
 
-def _each(steps: Iterable[tuple[str, Callable[[], None]]], tell: Callable[[str], None]) -> Applied:
+def _each(steps: Iterable[tuple[str, Callable[[], object]]], tell: Callable[[str], None]) -> Applied:
     made: list[str] = []
     failed: list[tuple[str, str]] = []
     for what, step in steps:

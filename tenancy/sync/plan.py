@@ -8,11 +8,12 @@ from enum import StrEnum
 from typing import Any
 
 from cluster.tenancy import Leavers, Tenancy
+from operations.kube import Key, key_of
 from tenancy.directory import Kind, Roster, Tenant
 from tenancy.directory.names import assign
 from tenancy.sync.compare import differences
 from tenancy.sync.objects import MANAGER, Object, cluster_role, wanted
-from tenancy.sync.seen import Key, Seen, Space, key_of, users
+from tenancy.sync.seen import Seen, Space, users
 from tenancy.sync.workloads import started, stopped
 
 

@@ -17,17 +17,20 @@ from kubernetes.client.exceptions import ApiException
 
 from cluster.tenancy import Tenancy
 from operations import notebook
+from operations.kube import Key, Kube, key_of
 from tenancy.directory import Directory, Roster, Tenant
 from tenancy.sync.guard import refusals, sizes
-from tenancy.sync.kube import Kube
+from tenancy.sync.kube import kube_of
 from tenancy.sync.objects import ALLOWANCE, EDITORS, OWNER_ROLE, OWNERS
 from tenancy.sync.plan import Change, Plan, Verb, looked_into, plan
-from tenancy.sync.seen import Key, Seen, Sizes, key_of, space_of
+from tenancy.sync.seen import Seen, Sizes, space_of
 from tenancy.sync.workloads import SCALED, SUSPENDED
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
+LEASE = "menagerie-tenancy-sync"
+"""Whoever runs it again and again holds it."""
 NOTEBOOK = "menagerie-tenancy"
 """The ConfigMap: page last, the `Sizes` of the last sync that ended well."""
 _AT_ONCE = 8
@@ -65,7 +68,7 @@ class Sync:
     ) -> None:
         self._directory, self._settings, self._clock = directory, settings, clock
         self._api = access.api(connections=_AT_ONCE)
-        self._kube = Kube(self._api)
+        self._kube = kube_of(self._api)
 
     def look(self, *, accept_loss: bool = False) -> Found:
         """Reads only. DirectoryError or SpecError of a directory that does not answer, or not wholly."""
@@ -107,7 +110,8 @@ class Sync:
             self._kube.patch(change.key, change.body)
             return
         if change.verb is Verb.REBIND:
-            self._kube.delete_binding(change.key[1], change.key[2])
+            # The only deletion there is: of a RoleBinding, whose role nothing else can change.
+            self._kube.delete(change.key)
         self._kube.apply(change.body)
 
     def _remember(self, found: Found) -> None:

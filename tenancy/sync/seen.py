@@ -7,18 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cluster.tenancy import TEAM_LABEL, Tenancy
+from operations.kube import Key, key_of
 from tenancy.directory import Kind, Tenant
 from tenancy.sync.compare import is_ours
 from tenancy.sync.objects import FROZEN_LABEL, NAME, PERSON_LABEL, TENANT_LABEL, WORKLOAD, Object
-
-Key = tuple[str, str, str]
-"""Kind, namespace ("" of none), name."""
-
-
-def key_of(thing: Object) -> Key:
-    """Which one an object is."""
-    metadata = thing["metadata"]
-    return thing["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import pytest
 
 from cluster.allocations import TEAM_KEY
 from cluster.spec import Cluster
+from operations.kube import Kube
 from tenancy.capacity.plan import Verb
-from tenancy.sync.kube import Kube
 from tests.tenancy import hosts
 from tests.tenancy.hosts import STRATEGIC, converge, of_pools, run_on, teams
 from tests.tenancy.real import Server, until

@@ -1,0 +1,55 @@
+"""What of an inventory goes into the cluster: the files that its spec names, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from cluster.load import SPEC_FILE
+from cluster.spec import ClusterSpec
+from controllers.manifests import MOST_BYTES
+
+
+class NotCarriedError(Exception):
+    """Files of the spec can't go into a ConfigMap; the text says which, why, and the way out."""
+
+
+def files_of(spec: ClusterSpec, path: Path) -> dict[str, str]:
+    """Path from the folder of cluster.yaml -> text. path: of the cluster.yaml. NotCarriedError with all that is wrong."""
+    found = {SPEC_FILE: path.read_text(encoding="utf-8")}
+    wrong = []
+    for name in sorted(set(named(spec))):
+        if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
+            wrong.append(f"{name} is not below the folder of {path}: move it there, and name it from there")
+            continue
+        try:
+            found[name] = (path.parent / name).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            wrong.append(f"{path.parent / name} can't be read: {error}")
+    size = sum(len(text.encode()) for text in found.values())
+    if size > MOST_BYTES:
+        wrong.append(
+            f"the files of the spec have {size:,} bytes, and a ConfigMap takes {MOST_BYTES:,}: {_largest(found)} is the largest; "
+            "a directory of that size belongs into LDAP (tenancy.directory.ldap)"
+        )
+    if wrong:
+        raise NotCarriedError("\n".join(wrong))
+    return found
+
+
+def named(spec: ClusterSpec) -> Iterator[str]:
+    """The files that a spec names, from its folder."""
+    yield from (pool.hosts for pool in spec.pools.values() if pool.hosts)
+    for site in spec.sites.values():
+        if site.registries and site.registries.ca:
+            yield site.registries.ca
+    if spec.tenancy:
+        directory = spec.tenancy.directory
+        if directory.file:
+            yield directory.file
+        if directory.ldap and directory.ldap.ca:
+            yield directory.ldap.ca
+
+
+def _largest(found: dict[str, str]) -> str:
+    return max(found, key=lambda name: len(found[name]))

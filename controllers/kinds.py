@@ -1,0 +1,88 @@
+"""The controllers that there are, and what each may ask of the API: no more than it does. No I/O.
+
+Lists by one name, and server-side applies that may create, are requests with a name to the authorizer (k8s.io/apiserver, requestinfo.go
+and handlers/patch.go), so both can be limited to names. What gives rights itself, roles and admission policies, no controller writes.
+Where and in which fields it may write is said by an admission policy (`controllers.confinement`), for RBAC has no words for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.tenancy import Leavers, Tenancy
+from tenancy.capacity import policies
+from tenancy.capacity.run import LEASE as CAPACITY_LEASE
+from tenancy.sync.objects import ALLOWANCE, EDITORS, OWNER_ROLE, OWNERS
+from tenancy.sync.run import LEASE as SYNC_LEASE
+from tenancy.sync.run import NOTEBOOK
+
+RBAC = "rbac.authorization.k8s.io"
+EDIT = "edit"
+"""Kubernetes' own ClusterRole."""
+Rule = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A controller. lease: its name. every_s: between rounds. notebooks: ConfigMaps of kube-system that it keeps.
+
+    rules: in all namespaces, by the spec's settings. directory: whether it needs the directory's secret.
+    """
+
+    name: str
+    lease: str
+    every_s: int
+    about: str
+    rules: Callable[[Tenancy], tuple[Rule, ...]]
+    notebooks: tuple[str, ...] = ()
+    directory: bool = False
+
+
+def rule(group: str, resources: tuple[str, ...], verbs: tuple[str, ...], names: tuple[str, ...] = ()) -> Rule:
+    """names: none for all."""
+    limited = {"resourceNames": list(names)} if names else {}
+    return {"apiGroups": [group], "resources": list(resources), **limited, "verbs": list(verbs)}
+
+
+def _syncs(settings: Tenancy) -> tuple[Rule, ...]:
+    stops = ("list", "patch") if settings.leavers is Leavers.STOP else ("list",)
+    return (
+        # Whose names there will be, nobody knows.
+        rule("", ("namespaces",), ("list", "create", "patch")),
+        rule("", ("resourcequotas", "limitranges"), ("list", "create", "patch"), (ALLOWANCE,)),
+        rule(RBAC, ("rolebindings", "clusterrolebindings"), ("list",)),
+        rule(RBAC, ("rolebindings",), ("create", "patch", "delete"), (EDITORS, OWNERS)),
+        rule(RBAC, ("clusterroles",), ("list",), (OWNER_ROLE,)),
+        rule(RBAC, ("clusterroles",), ("bind",), (EDIT, OWNER_ROLE)),
+        rule("apps", ("deployments", "statefulsets", "replicasets"), stops),
+        rule("batch", ("cronjobs", "jobs"), stops),
+    )
+
+
+def _moves(_: Tenancy) -> tuple[Rule, ...]:
+    kinds = (
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+    )
+    return (
+        rule("", ("nodes",), ("get", "list", "patch")),
+        rule("", ("namespaces", "pods"), ("list",)),
+        rule("scheduling.k8s.io", ("priorityclasses",), ("list",)),
+        rule(policies.ADMISSION, kinds, ("list",)),
+    )
+
+
+TENANCY_SYNC = Kind(
+    "tenancy-sync", SYNC_LEASE, 60, "namespaces of people and teams", _syncs, (NOTEBOOK,), directory=True
+)
+TENANCY_CAPACITY = Kind("tenancy-capacity", CAPACITY_LEASE, 30, "hosts of teams", _moves)
+KINDS: Mapping[str, Kind] = {each.name: each for each in (TENANCY_SYNC, TENANCY_CAPACITY)}
+
+
+def wanted(settings: Tenancy) -> tuple[Kind, ...]:
+    """Those that a spec has work for: without allocations no host is a team's."""
+    return (TENANCY_SYNC, TENANCY_CAPACITY) if settings.allocations else (TENANCY_SYNC,)

@@ -1,0 +1,215 @@
+"""The objects of the controllers of a cluster, in the order in which they are made. No I/O."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from cluster.allocations import CONTROLLERS_NAMESPACE
+from cluster.load import SPEC_FILE
+from cluster.tenancy import Tenancy
+from controllers.confinement import policies
+from controllers.kinds import Kind, rule
+from operations.lease import NAMESPACE as LEASES
+from operations.notebook import NAMESPACE as NOTEBOOKS
+
+Object = dict[str, Any]
+NAMESPACE = CONTROLLERS_NAMESPACE
+MANAGED = {"app.kubernetes.io/part-of": "menagerie"}
+"""On all objects: what to remove when a controller is no longer wanted."""
+KIND_LABEL = "app.kubernetes.io/name"
+SPEC, SECRETS = "spec", "directory"
+"""The ConfigMap with the spec's files, the Secret with the directory's."""
+CONFIG_HASH = "menagerie.dev/config"
+"""Annotation of pods: SHA-256 of what the ConfigMap holds, so that other files are other pods."""
+PORT = 9810
+REPLICAS = 2
+USER = 65532
+"""As the images that call themselves distroless have it: nobody else on a host."""
+_SPEC_FOLDER, _SECRETS_FOLDER = "/etc/menagerie/spec", "/etc/menagerie/secrets"
+_RBAC = "rbac.authorization.k8s.io"
+MOST_BYTES = 1_000_000
+"""Of a ConfigMap: the API takes 1 MiB with its own words (core/v1, MaxSecretSize)."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a cluster is to have. image: its reference. files: path from cluster.yaml's folder -> text.
+
+    secrets: name -> value, of those that the directory needs.
+    """
+
+    image: str
+    files: Mapping[str, str]
+    settings: Tenancy
+    kinds: tuple[Kind, ...]
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def objects(wanted: Wanted) -> tuple[Object, ...]:
+    """All of them."""
+    shared = [_namespace(), _spec(wanted.files)]
+    if wanted.secrets and any(kind.directory for kind in wanted.kinds):
+        shared.append(_secret(wanted.secrets))
+    return (*shared, *(each for kind in wanted.kinds for each in _of(kind, wanted)))
+
+
+def _of(kind: Kind, wanted: Wanted) -> Iterable[Object]:
+    yield _object("v1", "ServiceAccount", kind, automountServiceAccountToken=False)
+    # Rights come after what keeps them in bounds.
+    for each in policies(kind, NAMESPACE):
+        yield {**each, "metadata": {**each["metadata"], "labels": _labels(kind)}}
+    yield from _rights(kind, wanted.settings)
+    yield _object("policy/v1", "PodDisruptionBudget", kind, spec={"maxUnavailable": 1, "selector": _selector(kind)})
+    yield _deployment(kind, wanted)
+
+
+def _namespace() -> Object:
+    levels = {f"pod-security.kubernetes.io/{what}": "restricted" for what in ("enforce", "audit", "warn")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": MANAGED | levels},
+    }
+
+
+def _spec(files: Mapping[str, str]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": SPEC, "namespace": NAMESPACE, "labels": MANAGED},
+        "data": {key: files[path] for key, path in _keys(files).items()},
+    }
+
+
+def _keys(files: Iterable[str]) -> dict[str, str]:
+    """Key of the ConfigMap -> path. Keys have no slashes (core/v1, IsConfigMapKey)."""
+    return {
+        f"{index}-{re.sub(r'[^-._a-zA-Z0-9]', '_', PurePosixPath(path).name)}": path
+        for index, path in enumerate(sorted(files))
+    }
+
+
+def _secret(secrets: Mapping[str, str]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": SECRETS, "namespace": NAMESPACE, "labels": MANAGED},
+        "type": "Opaque",
+        "data": {name: base64.b64encode(value.encode()).decode() for name, value in sorted(secrets.items())},
+    }
+
+
+def _rights(kind: Kind, settings: Tenancy) -> Iterable[Object]:
+    name = f"menagerie:{kind.name}"
+    subjects = [{"kind": "ServiceAccount", "name": kind.name, "namespace": NAMESPACE}]
+    yield _object(f"{_RBAC}/v1", "ClusterRole", kind, name, None, rules=list(kind.rules(settings)))
+    ref = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
+    yield _object(f"{_RBAC}/v1", "ClusterRoleBinding", kind, name, None, roleRef=ref, subjects=subjects)
+    # Made here, since rights to make one can't be limited to a name.
+    yield _object("coordination.k8s.io/v1", "Lease", kind, kind.lease, LEASES)
+    for notebook in kind.notebooks:
+        yield _object("v1", "ConfigMap", kind, notebook, NOTEBOOKS)
+    own = [rule("coordination.k8s.io", ("leases",), ("get", "update"), (kind.lease,))]
+    own += [rule("", ("configmaps",), ("get", "update"), kind.notebooks)] if kind.notebooks else []
+    yield _object(f"{_RBAC}/v1", "Role", kind, name, LEASES, rules=own)
+    ref = {"apiGroup": _RBAC, "kind": "Role", "name": name}
+    yield _object(f"{_RBAC}/v1", "RoleBinding", kind, name, LEASES, roleRef=ref, subjects=subjects)
+
+
+def _deployment(kind: Kind, wanted: Wanted) -> Object:
+    spec = {
+        "replicas": REPLICAS,
+        # None beside the others: two never share a host, and there may be no third.
+        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}},
+        "selector": _selector(kind),
+        "template": {
+            "metadata": {"labels": _labels(kind), "annotations": _annotations(wanted)},
+            "spec": _pod(kind, wanted),
+        },
+    }
+    return _object("apps/v1", "Deployment", kind, spec=spec)
+
+
+def _annotations(wanted: Wanted) -> dict[str, str]:
+    files = json.dumps(dict(wanted.files), sort_keys=True).encode()
+    scraped = {"prometheus.io/scrape": "true", "prometheus.io/port": str(PORT)}
+    return {CONFIG_HASH: hashlib.sha256(files).hexdigest(), **scraped}
+
+
+def _pod(kind: Kind, wanted: Wanted) -> Object:
+    apart = {"labelSelector": _selector(kind), "topologyKey": "kubernetes.io/hostname"}
+    items = [{"key": key, "path": path} for key, path in _keys(wanted.files).items()]
+    volumes: list[Object] = [{"name": SPEC, "configMap": {"name": SPEC, "items": items}}]
+    if _has_secrets(kind, wanted):
+        volumes.append({"name": SECRETS, "secret": {"secretName": SECRETS, "defaultMode": 0o440}})
+    return {
+        "serviceAccountName": kind.name,
+        "automountServiceAccountToken": True,
+        "priorityClassName": "system-cluster-critical",
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER,
+            "runAsGroup": USER,
+            "fsGroup": USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "terminationGracePeriodSeconds": 30,
+        "containers": [_container(kind, wanted)],
+        "volumes": volumes,
+    }
+
+
+def _container(kind: Kind, wanted: Wanted) -> Object:
+    arguments = [kind.name, f"--spec={_SPEC_FOLDER}/{SPEC_FILE}", f"--every={kind.every_s}", f"--port={PORT}"]
+    mounts: list[Object] = [{"name": SPEC, "mountPath": _SPEC_FOLDER, "readOnly": True}]
+    if _has_secrets(kind, wanted):
+        arguments.append(f"--secrets={_SECRETS_FOLDER}")
+        mounts.append({"name": SECRETS, "mountPath": _SECRETS_FOLDER, "readOnly": True})
+    return {
+        "name": "controller",
+        "image": wanted.image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": arguments,
+        "ports": [{"name": "http", "containerPort": PORT, "protocol": "TCP"}],
+        "livenessProbe": _probe("/healthz", periodSeconds=20, timeoutSeconds=10, failureThreshold=3),
+        "readinessProbe": _probe("/readyz", periodSeconds=5, timeoutSeconds=10, failureThreshold=3),
+        # Python takes its time on a busy host.
+        "startupProbe": _probe("/healthz", periodSeconds=5, timeoutSeconds=10, failureThreshold=36),
+        "resources": {"requests": {"cpu": "50m", "memory": "192Mi"}, "limits": {"memory": "1Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": mounts,
+    }
+
+
+def _probe(path: str, **timing: int) -> Object:
+    return {"httpGet": {"path": path, "port": "http"}, **timing}
+
+
+def _has_secrets(kind: Kind, wanted: Wanted) -> bool:
+    return kind.directory and bool(wanted.secrets)
+
+
+def _labels(kind: Kind) -> dict[str, str]:
+    return {**MANAGED, KIND_LABEL: kind.name}
+
+
+def _selector(kind: Kind) -> Object:
+    return {"matchLabels": {KIND_LABEL: kind.name}}
+
+
+def _object(version: str, what: str, kind: Kind, name: str = "", inside: str | None = NAMESPACE, **more: Any) -> Object:
+    metadata = {"name": name or kind.name, **({"namespace": inside} if inside else {}), "labels": _labels(kind)}
+    return {"apiVersion": version, "kind": what, "metadata": metadata, **more}
