@@ -17,6 +17,8 @@ from cli import exits
 from cli.exits import NotConfirmedError
 from cluster.load import SpecError
 from cluster.problems import Problem
+from controllers.gather import NoImageError, NotCarriedError
+from controllers.image import ImageError
 from inventories.matching import NothingMatches
 from inventories.run import RunFailed
 from lab.errors import ForeignLabError, LabError, PreflightError
@@ -29,7 +31,7 @@ from operations.drain import OutOfServiceError
 from operations.etcds.client import EtcdError
 from operations.etcds.roll import RollStoppedError
 from operations.etcds.snapshots import RefusedError
-from operations.gateways import DisagreementError, NoKeyError, NoRouterError, UnknownGatewayError
+from operations.gateways import DisagreementError, NoRouterError, UnknownGatewayError
 from operations.keys.encryption import StillEncryptsError
 from operations.keys.kubelets import KubeletsBehindError
 from operations.keys.pods import PodsBehindError
@@ -43,7 +45,7 @@ from operations.reboot import RebootsError
 from operations.record import LockedError, NotHeldError, RecordStoreError, TakenOverError
 from operations.repair.look import UnknownHostError
 from operations.router_certificates import CertificateError
-from operations.stack import UnknownSecretError
+from operations.stack import NoKeyError, UnknownSecretError
 from operations.upgrade.guard import OtherReleaseError
 from operations.upgrade.run import HostsError, NotUpgradableError, StoppedError
 from operations.verify.proof import RepairError
@@ -80,6 +82,9 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (OtherPlanError, "other-plan", exits.BAD_INPUT),
     (NoRouterError, "no-router", exits.BAD_INPUT),
     (NoTenancyError, "no-tenancy", exits.BAD_INPUT),
+    (NoImageError, "no-image", exits.BAD_INPUT),
+    (NotCarriedError, "not-carried", exits.BAD_INPUT),
+    (ImageError, "image", exits.FAILED),
     (NoPoliciesError, "no-policies", exits.FAILED),
     (DirectoryError, "directory", exits.FAILED),
     (ExpanderError, "expander", exits.BAD_INPUT),

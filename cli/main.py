@@ -17,6 +17,7 @@ from cli import (
     capacity,
     ceph,
     configure,
+    controllers,
     etcd,
     exits,
     expander,
@@ -146,6 +147,7 @@ app.command(epilog=upgrade.EXAMPLES)(upgrade.upgrade)
 app.command(epilog=validate.EXAMPLES)(validate.validate)
 app.add_typer(autoscaler.app, name="autoscaler")
 app.add_typer(ceph.app, name="ceph")
+app.add_typer(controllers.app, name="controllers")
 app.add_typer(etcd.app, name="etcd")
 app.add_typer(expander.app, name="expander")
 app.add_typer(keys.app, name="keys")

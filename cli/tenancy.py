@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cluster.spec import Cluster
     from cluster.tenancy import Tenancy
     from operations.access import Access
+    from operations.lease import Lease
     from tenancy.capacity.run import Found as HostsFound
     from tenancy.directory import Directory
     from tenancy.sync.run import Applied, Found, Sync
@@ -63,7 +64,9 @@ def sync(
     others added to namespaces stays. A directory that does not answer, holds
     nobody or has lost much at once is not believed, and nothing is changed.
     Safe to interrupt: run it again. A second run changes nothing.
-    Exit 1 when it was refused, or a namespace could not be kept in step.
+    --watch is a service on this machine; controllers apply runs one in the cluster.
+    Exit 1 when it was refused, or a namespace could not be kept in step; with
+    --watch, 3 when another watches.
     """
     if watch and not (yes or as_json or dry_run):
         raise typer.BadParameter("--watch asks nobody: add --yes")
@@ -71,7 +74,7 @@ def sync(
         raise typer.BadParameter("--accept-loss is for one run: without --watch")
     work = _Work(checked(cluster), cluster, dry_run=dry_run, yes=yes or as_json, as_json=as_json)
     if watch:
-        without_end(work.round, watch)
+        without_end(work.round, watch, work.lease())
     raise typer.Exit(work.round(accept_loss=accept_loss))
 
 
@@ -99,20 +102,29 @@ class _Work:
     """One cluster's directory, as often as it is asked for."""
 
     def __init__(self, cluster: Cluster, given: str, *, dry_run: bool, yes: bool, as_json: bool) -> None:
+        from functools import partial
+
         from operations import stack
-        from tenancy.directory.choose import directory_of
+        from tenancy.directory.choose import directory_of, settings_of
         from tenancy.sync.run import Sync
 
         self.cluster = cluster
         self._dry_run, self._yes, self._as_json = dry_run, yes, as_json
         self._access: Access = stack.access_to(cluster)
-        settings = _settings(cluster)
-        self.directory: Directory = directory_of(settings, _folder(given), self._secret)
-        self.sync: Sync = Sync(self._access, self.directory, settings)
+        self._settings: Tenancy = settings_of(cluster)
+        self.directory: Directory = directory_of(self._settings, _folder(given), partial(stack.secret_of, cluster))
+        self.sync: Sync = Sync(self._access, self.directory, self._settings)
+
+    def lease(self) -> Lease | None:
+        """Of whoever does this again and again; None of a dry run."""
+        from operations.lease import Lease, this_process
+        from tenancy.sync.run import LEASE
+
+        return None if self._dry_run else Lease(self._access.api(), LEASE, this_process())
 
     def hosts(self) -> HostsFound | None:
         """Whose hosts are whose; None where the spec allocates none."""
-        if not _settings(self.cluster).allocations:
+        if not self._settings.allocations:
             return None
         from tenancy.directory.model import NoPoliciesError
 
@@ -145,24 +157,6 @@ class _Work:
             return self.sync.apply(found)  # at most the sizes are written down
         with one_operation(self.cluster, self._access, "tenancy sync", about, repeatable=True, report=note):
             return self.sync.apply(found, view.tell)
-
-    def _secret(self, name: str) -> str:
-        from operations.gateways import NoKeyError
-        from operations.stack import open_stack
-
-        value = open_stack(self.cluster, lambda _: None).secret(name)
-        if value is None:
-            command = f"./menagerie secret {self.cluster.name} {name}"
-            raise NoKeyError(f"{self.cluster.name} keeps no secret {name}; give it with: {command}")
-        return value
-
-
-def _settings(cluster: Cluster) -> Tenancy:
-    from tenancy.directory.model import NoTenancyError
-
-    if cluster.spec.tenancy is None:
-        raise NoTenancyError(f"the spec of {cluster.name} has no tenancy; docs/teams.md says how to begin")
-    return cluster.spec.tenancy
 
 
 def _folder(name: str) -> Path:

@@ -14,6 +14,7 @@ from cli.specs import checked
 if TYPE_CHECKING:
     from cluster.spec import Cluster
     from operations.access import Access
+    from operations.lease import Lease
     from tenancy.capacity.run import Applied, Capacity, Found
 
 EPILOG = examples(
@@ -48,7 +49,9 @@ def capacity(
     change hands first; a busy one is closed to others and changes hands when what
     runs there has ended. Nothing is evicted without --evict. The directory is not
     asked: tenancy sync goes before. Safe to interrupt: run it again.
-    Exit 1 when it was refused, or somebody has to decide about an allocation.
+    --watch is a service on this machine; controllers apply runs one in the cluster.
+    Exit 1 when it was refused, or somebody has to decide about an allocation; with
+    --watch, 3 when another watches.
     """
     if watch and not (yes or as_json or dry_run):
         raise typer.BadParameter("--watch asks nobody: add --yes")
@@ -56,17 +59,15 @@ def capacity(
         raise typer.BadParameter("--accept-loss is for one run: without --watch")
     work = _Work(cluster, dry_run=dry_run, evict=evict, yes=yes or as_json, as_json=as_json)
     if watch:
-        without_end(work.round, watch)
+        without_end(work.round, watch, work.lease())
     raise typer.Exit(work.round(accept_loss=accept_loss))
 
 
 def capacity_of(cluster: Cluster, access: Access) -> Capacity:
     from tenancy.capacity.run import Capacity
-    from tenancy.directory.model import NoTenancyError
+    from tenancy.directory.choose import settings_of
 
-    if cluster.spec.tenancy is None:
-        raise NoTenancyError(f"the spec of {cluster.name} has no tenancy; docs/teams.md says how to begin")
-    return Capacity(access, cluster, cluster.spec.tenancy)
+    return Capacity(access, cluster, settings_of(cluster))
 
 
 class _Work:
@@ -74,6 +75,15 @@ class _Work:
 
     def __init__(self, name: str, *, dry_run: bool, evict: bool, yes: bool, as_json: bool) -> None:
         self._name, self._dry_run, self._evict, self._yes, self._as_json = name, dry_run, evict, yes, as_json
+
+    def lease(self) -> Lease | None:
+        """Of whoever does this again and again; None of a dry run."""
+        from operations import stack
+        from operations.lease import Lease, this_process
+        from tenancy.capacity.run import LEASE
+
+        access = stack.access_to(checked(self._name))
+        return None if self._dry_run else Lease(access.api(), LEASE, this_process())
 
     def round(self, *, accept_loss: bool = False) -> int:
         """Look, and change what may be changed; an exit code."""

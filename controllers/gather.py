@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from cluster.load import SPEC_FILE
@@ -12,6 +12,19 @@ from controllers.manifests import MOST_BYTES
 
 class NotCarriedError(Exception):
     """Files of the spec can't go into a ConfigMap; the text says which, why, and the way out."""
+
+
+class NoImageError(Exception):
+    """Nobody said which image, and the cluster doesn't either."""
+
+
+def image_of(running: Iterable[str]) -> str:
+    """The image that runs already. NoImageError where there is none, or not one."""
+    found = sorted(set(running))
+    if len(found) == 1:
+        return found[0]
+    told = f"controllers of several images run: {', '.join(found)}" if found else "no controller runs yet"
+    raise NoImageError(f"{told}; name one with --image: ./menagerie controllers image --push REFERENCE makes it")
 
 
 def files_of(spec: ClusterSpec, path: Path) -> dict[str, str]:

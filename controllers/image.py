@@ -124,7 +124,7 @@ def _debs(say: Say) -> list[Path]:
 
 def unpack(package: Path, root: Path) -> None:
     """A Debian package's files, where merged /usr has them. Of documents only the licences."""
-    command = ["dpkg-deb", "--fsys-tarfile", package]
+    command = ["dpkg-deb", "--fsys-tarfile", str(package)]
     with (
         subprocess.Popen(command, stdout=subprocess.PIPE) as unpacking,
         tarfile.open(fileobj=unpacking.stdout, mode="r|") as archive,

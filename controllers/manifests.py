@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 
 from cluster.allocations import CONTROLLERS_NAMESPACE
@@ -55,7 +54,7 @@ class Wanted:
 def objects(wanted: Wanted) -> tuple[Object, ...]:
     """All of them."""
     shared = [_namespace(), _spec(wanted.files)]
-    if wanted.secrets and any(kind.directory for kind in wanted.kinds):
+    if wanted.secrets and (not wanted.kinds or any(kind.directory for kind in wanted.kinds)):
         shared.append(_secret(wanted.secrets))
     return (*shared, *(each for kind in wanted.kinds for each in _of(kind, wanted)))
 
@@ -90,10 +89,12 @@ def _spec(files: Mapping[str, str]) -> Object:
 
 def _keys(files: Iterable[str]) -> dict[str, str]:
     """Key of the ConfigMap -> path. Keys have no slashes (core/v1, IsConfigMapKey)."""
-    return {
-        f"{index}-{re.sub(r'[^-._a-zA-Z0-9]', '_', PurePosixPath(path).name)}": path
-        for index, path in enumerate(sorted(files))
-    }
+
+    def key(path: str) -> str:
+        plain = re.sub(r"[^-._a-zA-Z0-9]", "_", path)
+        return plain if plain == path else f"{plain}-{hashlib.sha256(path.encode()).hexdigest()[:8]}"
+
+    return {key(path): path for path in sorted(files)}
 
 
 def _secret(secrets: Mapping[str, str]) -> Object:

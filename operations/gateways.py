@@ -18,7 +18,7 @@ from network.gateway import EdgeRouter, Joined, routers
 from network.vpn import Tunnel, tunnels
 from operations.access import ROOT, NotBuiltError
 from operations.router_certificates import CertificateError, folder_of, load, papers
-from operations.stack import access_to, has_stack, open_stack
+from operations.stack import NoKeyError, access_to, has_stack, open_stack
 from workers.group_vars import given_to_routers
 
 
@@ -28,10 +28,6 @@ class NoRouterError(Exception):
 
 class UnknownGatewayError(Exception):
     """Tunnels of a router can't be told yet, and would be taken away from it."""
-
-
-class NoKeyError(Exception):
-    """A pre-shared key is not kept yet."""
 
 
 class DisagreementError(Exception):

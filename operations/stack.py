@@ -20,6 +20,10 @@ from stacks.program import declare
 from tools.build import ensure
 
 
+class NoKeyError(Exception):
+    """A secret is not kept yet."""
+
+
 class UnknownSecretError(Exception):
     """The spec names no such secret."""
 
@@ -44,6 +48,15 @@ def environment(cluster: Cluster) -> Mapping[str, str]:
 def has_stack(cluster: Cluster) -> bool:
     """Whether this checkout has ever built the cluster with its own state."""
     return (STATE / cluster.name).is_dir()
+
+
+def secret_of(cluster: Cluster, name: str) -> str:
+    """A secret that the spec names. NoKeyError where the stack keeps none of that name."""
+    value = open_stack(cluster, lambda _: None).secret(name)
+    if value is None:
+        command = f"./menagerie secret {cluster.name} {name}"
+        raise NoKeyError(f"{cluster.name} keeps no secret {name}; give it with: {command}")
+    return value
 
 
 def access_to(cluster: Cluster, report: Callable[[str], None] = lambda _: None) -> Access:

@@ -12,8 +12,8 @@ from cluster.tenancy import Tenancy
 from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC
 from tenancy.capacity.run import Capacity
 from tenancy.directory import Directory
-from tenancy.directory.choose import directory_of
-from tenancy.directory.model import DirectoryError, NoTenancyError
+from tenancy.directory.choose import directory_of, settings_of
+from tenancy.directory.model import DirectoryError
 from tenancy.sync.run import Access, Sync
 
 Say = Callable[[str], None]
@@ -60,7 +60,7 @@ class TenancySync:
         self._accessible: tuple[Tenancy, Sync] | None = None
 
     def once(self, say: Say) -> Outcome:
-        sync = self._sync(settings_at(self._spec))
+        sync = self._sync(settings_of(load_cluster(self._spec)))
         found = sync.look()
         sizes = {"people": len(found.roster.people), "teams": len(found.roster.teams)}
         sizes["frozen namespaces"] = sum(bool(each.frozen) for each in found.seen.spaces.values())
@@ -93,7 +93,7 @@ class TenancyCapacity:
 
     def once(self, say: Say) -> Outcome:
         cluster = load_cluster(self._spec)
-        own = Capacity(self._access, cluster, settings_of(cluster.spec.tenancy))
+        own = Capacity(self._access, cluster, settings_of(cluster))
         found = own.look()
         waiting = sum(bool(move.waits) for move in found.plan.moves)
         sizes = {"hosts": len(found.hosts), "hosts of teams": sum(bool(host.holder) for host in found.hosts)}
@@ -105,17 +105,6 @@ class TenancyCapacity:
         applied = own.apply(found, lambda host: say(f"moved {host}"))
         failed = tuple(f"{what}: {why}" for what, why in applied.failed)
         return Outcome(len(applied.made), failed, (), found.plan.conflicts, sizes)
-
-
-def settings_at(spec: Path) -> Tenancy:
-    """SpecError of a spec with errors, NoTenancyError of one without tenancy."""
-    return settings_of(load_cluster(spec).spec.tenancy)
-
-
-def settings_of(tenancy: Tenancy | None) -> Tenancy:
-    if tenancy is None:
-        raise NoTenancyError("the spec has no tenancy; docs/teams.md says how to begin")
-    return tenancy
 
 
 WORK: Mapping[str, Callable[[Path, Path, Access], Work]] = {

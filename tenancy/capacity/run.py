@@ -81,7 +81,7 @@ class Capacity:
     def __init__(self, access: Access, cluster: Cluster, settings: Tenancy) -> None:
         self._cluster, self._settings = cluster, settings
         self._api = access.api()
-        places = _places(kube_of(self._api))
+        places = places_of(kube_of(self._api))
         self._mutating = places["MutatingAdmissionPolicy"].group
         self._kube = kube_of(self._api, places)
 
@@ -192,7 +192,8 @@ def patch(node: Object, *, label: str, taint: str) -> dict[str, Any]:
     return {"metadata": metadata, "spec": {"taints": taints + own or None}}
 
 
-def _places(kube: Kube) -> dict[str, Place]:
+def places_of(kube: Kube) -> dict[str, Place]:
+    """Where mutating policies are, in the best version that there is. NoPoliciesError where there is none."""
     for version in _MUTATING:
         group = f"{ADMISSION}/{version}"
         if kube.serves(Place(group, "mutatingadmissionpolicies")):

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cluster.spec import Cluster
 from cluster.tenancy import Tenancy
 from tenancy.directory.files import FileDirectory
 from tenancy.directory.ldap import LdapDirectory, Password
-from tenancy.directory.model import Directory
+from tenancy.directory.model import Directory, NoTenancyError
+
+
+def settings_of(cluster: Cluster) -> Tenancy:
+    """What the spec says of people and teams. NoTenancyError where that is nothing."""
+    if cluster.spec.tenancy is None:
+        raise NoTenancyError(f"the spec of {cluster.name} has no tenancy; docs/teams.md says how to begin")
+    return cluster.spec.tenancy
 
 
 def directory_of(settings: Tenancy, folder: Path, password: Password) -> Directory:

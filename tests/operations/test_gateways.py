@@ -9,7 +9,8 @@ import pytest
 
 from cluster.spec import Cluster
 from operations import gateways
-from operations.gateways import NoKeyError, NoRouterError, UnknownGatewayError
+from operations.gateways import NoRouterError, UnknownGatewayError
+from operations.stack import NoKeyError
 
 ENDS = ("203.0.113.1", "203.0.113.2")
 

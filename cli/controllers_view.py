@@ -1,0 +1,108 @@
+"""What `controllers` shows and prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from rich.text import Text
+
+from cli import exits
+from cli.output import console, errors, print_json
+from cluster.spec import Cluster
+from controllers.apply import Change, State, Verb
+from controllers.manifests import Wanted
+
+_MARKS = {Verb.CREATE: ("+", "green"), Verb.CHANGE: ("~", "yellow"), Verb.DELETE: ("-", "red")}
+_FEW = 4
+
+
+def progress(*, quiet: bool) -> Callable[[str], None]:
+    """Told what goes on."""
+    return lambda text: None if quiet else errors.print(f"  {text}", style="dim", markup=False)
+
+
+def made(folder: Path | None, digest: str, reference: str, *, as_json: bool) -> None:
+    """An image."""
+    if as_json:
+        print_json({"folder": str(folder) if folder else None, "digest": digest, "reference": reference or None})
+        return
+    if folder:
+        console.print(f"{folder}: {digest}", markup=False)
+    if reference:
+        console.print(reference, markup=False)
+        errors.print(Text(f"to run it: ./menagerie controllers apply CLUSTER --image {reference}"))
+
+
+def listed(cluster: Cluster, states: Iterable[State], *, as_json: bool) -> int:
+    """The controllers that run; an exit code."""
+    found = list(states)
+    if as_json:
+        print_json({"cluster": cluster.name, "controllers": [state.to_json() for state in found]})
+    for state in () if as_json else found:
+        acts = f"{state.holder} acts, as it said at {state.renewed}" if state.holder else "nobody acts"
+        console.print(
+            f"{state.kind.name}  {state.kind.about}  {state.ready} of {state.replicas} ready; {acts}", markup=False
+        )
+        console.print(f"  {state.image}", markup=False, style="dim")
+        for trouble in state.troubles:
+            errors.print(Text(f"  {trouble}", style="red"))
+    if not found and not as_json:
+        again = f"./menagerie controllers apply {cluster.name} --image REFERENCE"
+        console.print(f"{cluster.name}: no controllers; to run them: {again}", markup=False)
+    return exits.FAILED if any(state.missing or not state.holder for state in found) else exits.DONE
+
+
+class View:
+    """A run that changes something."""
+
+    def __init__(self, cluster: Cluster, *, quiet: bool) -> None:
+        self._cluster, self._quiet = cluster, quiet
+        self._changes: tuple[Change, ...] = ()
+
+    def show(self, changes: tuple[Change, ...]) -> None:
+        """What is to be changed."""
+        self._changes = changes
+        for change in () if self._quiet else changes:
+            mark, colour = _MARKS[change.verb]
+            errors.print(Text(f"  {mark} {change.what}{_fields(change)}", style=colour))
+
+    def tell(self, change: Change) -> None:
+        """One is made."""
+        if not self._quiet:
+            errors.print(f"✓ {change.what}", style="green", markup=False)
+
+    def wait(self, reason: str) -> None:
+        """What is waited for."""
+        if not self._quiet:
+            errors.print(Text(f"  waiting: {reason}", style="dim"))
+
+    def conclude(self, wanted: Wanted, changes: tuple[Change, ...], *, made: bool) -> None:
+        """Of `apply`."""
+        names = [kind.name for kind in wanted.kinds]
+        if self._quiet:
+            self._print(made, image=wanted.image, controllers=names, files=sorted(wanted.files))
+            return
+        what = f"{len(changes)} changes" if changes else "as they should be; nothing to change"
+        done = f"{what}{' made; all ready' if made else '; none was made'}" if changes else what
+        console.print(f"{self._cluster.name}: {', '.join(names)}: {done}", markup=False)
+
+    def removed(self, changes: tuple[Change, ...], *, made: bool) -> None:
+        """Of `remove`."""
+        if self._quiet:
+            self._print(made)
+            return
+        done = "deleted" if made else "would be deleted"
+        text = f"{len(changes)} objects {done}" if changes else "no controllers; nothing to delete"
+        console.print(f"{self._cluster.name}: {text}", markup=False)
+
+    def _print(self, made: bool, **more: object) -> None:
+        changes = [change.to_json() for change in self._changes]
+        print_json({"cluster": self._cluster.name, "made": made, "changes": changes, **more})
+
+
+def _fields(change: Change) -> str:
+    if not change.fields:
+        return ""
+    more = f" and {len(change.fields) - _FEW} more" if len(change.fields) > _FEW else ""
+    return f": {', '.join(change.fields[:_FEW])}{more}"
