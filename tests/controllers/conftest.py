@@ -1,0 +1,74 @@
+"""A real API server with the controllers' objects in it, and the lab's spec with people, teams and allocations."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster.load import load_cluster
+from controllers.apply import Controllers
+from controllers.gather import files_of
+from controllers.kinds import KINDS
+from controllers.manifests import NAMESPACE, Wanted
+from operations.record import store
+from tests.controllers.account import DIRECTORY, TENANCY
+from tests.tenancy import hosts
+from tests.tenancy.real import Server, serving, until
+
+LAB = Path(__file__).parents[2] / "inventories" / "lab"
+
+
+@pytest.fixture(autouse=True)
+def _records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "STATE", tmp_path / "kept")
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    """The lab's cluster.yaml, with people, teams and allocations."""
+    folder = tmp_path / "lab"
+    shutil.copytree(LAB, folder)
+    text: dict[str, Any] = yaml.safe_load((folder / "cluster.yaml").read_text())
+    (folder / "cluster.yaml").write_text(yaml.safe_dump({**text, "tenancy": TENANCY}))
+    (folder / "people.yaml").write_text(DIRECTORY)
+    return folder / "cluster.yaml"
+
+
+@pytest.fixture
+def wanted(spec: Path) -> Wanted:
+    cluster = load_cluster(spec)
+    assert cluster.spec.tenancy
+    return Wanted(
+        "registry.test/menagerie:1", files_of(cluster.spec, spec), cluster.spec.tenancy, tuple(KINDS.values())
+    )
+
+
+@pytest.fixture(scope="session")
+def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("controllers")) as made:
+        yield made
+
+
+@pytest.fixture
+def bare(_server: Server) -> Iterator[Server]:
+    """The lab's three workers, and nothing of anybody."""
+    hosts.join(_server, "worker-1", "worker-2", "worker-3")
+    yield _server
+    made = Controllers(_server.api())
+    made.remove(made.to_remove(tuple(KINDS.values())))
+    hosts.clear(_server)
+    _server.clear()
+    until(lambda: _server.real.call("GET", f"/api/v1/namespaces/{NAMESPACE}")[0] == 404)
+
+
+@pytest.fixture
+def server(bare: Server, wanted: Wanted) -> Server:
+    """With the controllers' objects, as `controllers apply` makes them."""
+    made = Controllers(bare.api())
+    made.apply(wanted, made.look(wanted))
+    return bare

@@ -1,0 +1,148 @@
+"""The image, and its program in it: as the ServiceAccount, two with one Lease, one killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from controllers import contents
+from controllers.image import CODE, build
+from controllers.kinds import TENANCY_SYNC
+from controllers.program.loop import PREFIX
+from tests.control_plane.real_api import free_ports
+from tests.controllers.account import DIRECTORY, token_of
+from tests.controllers.image import Container, config_of, layers_of, unpack
+from tests.tenancy.real import Server, until
+
+pytestmark = [
+    pytest.mark.xdist_group("controllers"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root"),
+]
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/menagerie-tenancy-sync"
+
+
+@pytest.fixture(scope="session")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("image") / "layout"
+    build(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def container(layout: Path, tmp_path_factory: pytest.TempPathFactory) -> Container:
+    root = tmp_path_factory.mktemp("root") / "fs"
+    unpack(layout, root)
+    root.chmod(0o755)
+    for parent in root.parents:
+        if str(parent).startswith("/tmp/") or "pytest" in str(parent):
+            parent.chmod(parent.stat().st_mode | 0o111)
+    return Container(layout, root)
+
+
+def test_made_again_it_is_the_same_to_the_last_bit(layout: Path, tmp_path: Path) -> None:
+    build(tmp_path / "again")
+    assert (tmp_path / "again" / "index.json").read_text() == (layout / "index.json").read_text()
+
+
+def test_it_has_no_shell_no_package_manager_and_no_more_of_ours_than_is_imported(layout: Path) -> None:
+    names = [name for archive in layers_of(layout) for name in archive.getnames()]
+    assert len(names) == len(set(names))
+    programs = sorted(name for name in names if name.startswith(("usr/bin/", "usr/sbin/")))
+    assert [name for name in programs if "python3.11" not in name] == []
+    ours = {name.removeprefix(f"{CODE}/") for name in names if name.startswith(f"{CODE}/") and name.endswith(".py")}
+    assert ours == {str(path.relative_to(contents.ROOT)) for path in contents.modules()}
+    packages = {name.split("/")[3] for name in names if name.startswith("opt/menagerie/packages/")}
+    assert {"kubernetes", "ldap3", "pydantic"} <= packages
+    assert packages & {"pulumi", "ansible", "rich", "typer", "highspy", "numpy", "aiohttp", "bin"} == set()
+    assert config_of(layout)["config"]["User"] == "65532:65532"
+    assert {(member.uid, member.mtime) for archive in layers_of(layout) for member in archive} == {(0, 0)}
+    writable = [m.name for archive in layers_of(layout) for m in archive if m.mode & 0o022 and not m.issym()]
+    assert writable == []
+
+
+def test_python_in_it_imports_all_that_the_program_may_need(container: Container) -> None:
+    modules = [str(path.relative_to(contents.ROOT).with_suffix("")).replace("/", ".") for path in contents.modules()]
+    program = "import sys, importlib, ssl, getpass, encodings.idna\n"
+    program += f"for name in {[name.removesuffix('.__init__') for name in modules]!r}: importlib.import_module(name)\n"
+    program += (
+        "print(len(ssl.create_default_context().get_ca_certs()) > 100, sys.version_info[:2], 'pulumi' in sys.modules)"
+    )
+    assert container.python(program) == "True (3, 11) False\n"
+
+
+def test_a_spec_with_errors_ends_it_with_all_of_them(container: Container, spec: Path) -> None:
+    spec.write_text(
+        spec.read_text().replace("cloud: lab", "cloud: nowhere").replace("people.yaml", "people.yaml\n    fil: x")
+    )
+    container.mount("token", "authority", spec)
+    command = container.command("tenancy-sync", "--spec", "/etc/menagerie/spec/cluster.yaml")
+    ran = subprocess.run(command, env=container.environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 2, ran.stderr
+    assert ran.stdout.count("error[") >= 2
+
+
+def page(port: int, path: str) -> tuple[int, str]:
+    """Status and text; 0 where nobody listens."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
+
+
+def leads(port: int) -> bool:
+    return f"{PREFIX}leader 1\n" in page(port, "/metrics")[1]
+
+
+def test_two_act_as_one_and_who_stands_by_goes_on_when_the_other_is_killed(
+    container: Container, server: Server, spec: Path, tmp_path: Path
+) -> None:
+    authority = (server.folder / "certificates" / "apiserver.crt").read_text()
+    container.mount(token_of(server, TENANCY_SYNC), authority, spec)
+    people = container.root / "etc" / "menagerie" / "spec" / "people.yaml"
+    ports = free_ports(2)
+    words = ("tenancy-sync", "--spec", "/etc/menagerie/spec/cluster.yaml", "--every", "1", "--listen", "127.0.0.1")
+
+    def there(name: str) -> bool:
+        return server.real.call("GET", f"/api/v1/namespaces/{name}")[0] == 200
+
+    with ExitStack() as ends:
+        both = [
+            ends.enter_context(
+                container.running(tmp_path / f"{port}.log", server.real.port, *words, "--port", str(port))
+            )
+            for port in ports
+        ]
+        until(lambda: any(map(leads, ports)))
+        until(lambda: there("user-ana") and there("team-robotics"))
+        first = next(index for index, port in enumerate(ports) if leads(port))
+        leader, other = ports[first], ports[1 - first]
+        until(lambda: page(other, "/readyz")[0] == 200)
+        assert "stands by" in page(other, "/readyz")[1]
+        assert (leads(other), page(leader, "/readyz")[0], page(leader, "/healthz")[0]) == (False, 200, 200)
+        until(lambda: f'{PREFIX}rounds_total{{end="done"}} ' in page(leader, "/metrics")[1])
+        text = page(leader, "/metrics")[1]
+        assert f'{PREFIX}size{{of="people"}} 3\n' in text
+        assert f"{PREFIX}changes_total 17\n" in text
+        people.write_text(DIRECTORY.replace("cleo: {}", "cleo: {}, dora: {}"))
+        until(lambda: there("user-dora"))
+        people.write_text(DIRECTORY.replace("cleo: {}", "cleo: {}, dora: {}, eva: {}"))
+        both[first].kill()
+        until(lambda: leads(other), 120)
+        until(lambda: there("user-eva"))
+        # Told to end it gives the Lease up, so that nobody has to wait until it has ended by itself.
+        both[1 - first].send_signal(signal.SIGTERM)
+        assert both[1 - first].wait(60) == 0
+        assert server.get(LEASE)["spec"].get("holderIdentity", "") == ""
+    print((tmp_path / f"{other}.log").read_text(), file=sys.stderr)

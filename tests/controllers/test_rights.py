@@ -1,0 +1,229 @@
+"""What controllers may do on a real API server with the rights that are rendered for them: all of a round, and no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from controllers.apply import Controllers
+from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC, Kind
+from controllers.manifests import NAMESPACE, Wanted
+from controllers.program.work import TenancyCapacity, TenancySync
+from tenancy.sync.objects import EDITORS, OWNER_ROLE, OWNERS
+from tests.control_plane.real_api import TOKEN
+from tests.controllers.account import APPLY, DIRECTORY, MERGE, Account, token_of
+from tests.tenancy.hosts import teams
+from tests.tenancy.real import RBAC, Server, until
+
+pytestmark = pytest.mark.xdist_group("controllers")
+
+ROBOTICS = "team-robotics"
+APPS = "/apis/apps/v1/namespaces"
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+
+
+@pytest.fixture
+def sync(server: Server, spec: Path) -> TenancySync:
+    return TenancySync(spec, Path("/nowhere"), Account(server, token_of(server, TENANCY_SYNC)))
+
+
+def deployment(name: str, image: str = "none", replicas: int = 1) -> dict[str, Any]:
+    labels = {"app": name}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": image}]}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": pod},
+    }
+
+
+def test_applying_twice_changes_nothing_and_removing_leaves_nothing_of_ours(server: Server, wanted: Wanted) -> None:
+    made = Controllers(server.api())
+    assert made.look(wanted) == ()
+    assert {state.kind for state in made.states()} == set(wanted.kinds)
+    assert "tenancy-sync has 0 of 2 pods ready" in made.missing(wanted.kinds)
+    made.remove(made.to_remove(wanted.kinds))
+    until(lambda: server.real.call("GET", f"/api/v1/namespaces/{NAMESPACE}")[0] == 404)
+    left = [
+        each["metadata"]["name"]
+        for path in (f"{RBAC}/clusterroles", f"{RBAC}/clusterrolebindings", f"{RBAC}/roles", f"{RBAC}/rolebindings",
+                     f"{ADMISSION}/validatingadmissionpolicies", "/apis/coordination.k8s.io/v1/leases")
+        for each in server.get(path)["items"]
+        if "tenancy-" in each["metadata"]["name"]
+    ]  # fmt: skip
+    assert left == []
+    assert made.to_remove(wanted.kinds) == ()
+
+
+def test_what_was_changed_by_hand_and_another_image_are_seen_and_put_right(server: Server, wanted: Wanted) -> None:
+    made = Controllers(server.api())
+    role = f"{RBAC}/clusterroles/menagerie:tenancy-sync"
+    everything = {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}
+    assert server.real.call("PATCH", role, everything, MERGE)[0] == 200
+    other = Wanted("registry.test/menagerie:2", wanted.files, wanted.settings, wanted.kinds)
+    changes = made.look(other)
+    assert {(change.what, change.fields) for change in changes} == {
+        ("ClusterRole menagerie:tenancy-sync", ("rules",)),
+        (f"Deployment {NAMESPACE}/tenancy-sync", ("spec.template.spec.containers",)),
+        (f"Deployment {NAMESPACE}/tenancy-capacity", ("spec.template.spec.containers",)),
+    }
+    made.apply(other, changes)
+    assert made.look(other) == ()
+    assert "*" not in str(server.get(role)["rules"])
+
+
+def test_a_whole_sync_is_made_with_the_rights_of_its_account(server: Server, spec: Path, sync: TenancySync) -> None:
+    said: list[str] = []
+    first = sync.once(said.append)
+    # Namespaces of three people and a team, each with quota, limits and editors; owners of the team.
+    assert (first.failed, first.refused, first.made) == ((), (), 17)
+    assert sync.once(said.append).made == 0
+    assert server.real.call("POST", f"{APPS}/user-cleo/deployments", deployment("web"))[0] == 201
+    cron = {"spec": {"containers": [{"name": "c", "image": "none"}], "restartPolicy": "Never"}}
+    job = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": cron}}}
+    body = {"metadata": {"name": "yearly"}, "spec": job}
+    assert server.real.call("POST", "/apis/batch/v1/namespaces/user-cleo/cronjobs", body)[0] == 201
+    # A binding of ours that somebody made anew to another role is deleted, and made again.
+    path = f"{RBAC}/namespaces/{ROBOTICS}/rolebindings"
+    server.real.call("DELETE", f"{path}/{EDITORS}")
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+    assert server.real.call("POST", path, {"metadata": {"name": EDITORS}, "roleRef": ref})[0] == 201
+    (spec.parent / "people.yaml").write_text(DIRECTORY.replace(", cleo: {}", ""))
+    left = sync.once(said.append)
+    assert (left.failed, left.refused) == ((), ())
+    stopped = server.get(f"{APPS}/user-cleo/deployments/web")["spec"]["replicas"]
+    suspended = server.get("/apis/batch/v1/namespaces/user-cleo/cronjobs/yearly")["spec"]["suspend"]
+    assert (stopped, suspended) == (0, True)
+    assert server.get(f"{path}/{EDITORS}")["roleRef"]["name"] == "edit"
+    (spec.parent / "people.yaml").write_text(DIRECTORY)
+    assert sync.once(said.append).failed == ()
+    assert server.get(f"{APPS}/user-cleo/deployments/web")["spec"]["replicas"] == 1
+    assert sync.once(said.append).made == 0
+
+
+def test_a_whole_round_of_capacity_is_made_with_the_rights_of_its_account(
+    server: Server, spec: Path, sync: TenancySync
+) -> None:
+    assert sync.once(str).failed == ()
+    own = TenancyCapacity(spec, Path("/nowhere"), Account(server, token_of(server, TENANCY_CAPACITY)))
+    moved = own.once(str)
+    assert (moved.failed, moved.refused, moved.undecided, moved.made) == ((), (), (), 1)
+    assert sorted(teams(server).values()) == [("", ""), ("", ""), ("robotics", "robotics")]
+    assert own.once(str).made == 0
+    text = spec.read_text().replace("hosts: 1\n", "hosts: 2\n")
+    spec.write_text(text)
+    assert own.once(str).made == 1
+    server.real.call("DELETE", f"{ADMISSION}/validatingadmissionpolicybindings/menagerie-team-pods")
+    refused = own.once(str)
+    assert (refused.made, len(refused.failed)) == (0, 1)
+    assert "menagerie controllers apply writes it" in refused.failed[0]
+
+
+class Try(NamedTuple):
+    """A request that is well-formed: an administrator may make it."""
+
+    what: str
+    method: str
+    path: str
+    body: Any = None
+    kind: str = MERGE
+
+
+def bound(role: str, inside: str, name: str = EDITORS, verb: str = "ClusterRole") -> Try:
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": verb, "name": role}
+    who = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ana"}]
+    body = {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": name, "namespace": inside}, "roleRef": ref, "subjects": who,
+    }  # fmt: skip
+    path = f"{RBAC}/namespaces/{inside}/rolebindings/{name}?fieldManager=x&force=true"
+    return Try(f"binds {role} in {inside} as {name}", "PATCH", path, body, APPLY)
+
+
+POD = {
+    "metadata": {"name": "p"},
+    "spec": {
+        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [
+            {
+                "name": "c",
+                "image": "none",
+                "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+            }
+        ],
+    },
+}
+POLICY = f"{ADMISSION}/validatingadmissionpolicies/menagerie-tenancy"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/menagerie-tenancy"
+TOKEN_BODY = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+BOTH = (
+    Try("reads secrets", "GET", "/api/v1/namespaces/kube-system/secrets"),
+    Try("reads ConfigMaps of others", "GET", "/api/v1/namespaces/kube-system/configmaps/kube-root-ca.crt"),
+    Try("makes pods", "POST", f"/api/v1/namespaces/{ROBOTICS}/pods", POD, "application/json"),
+    Try("makes pods beside its own", "POST", f"/api/v1/namespaces/{NAMESPACE}/pods", POD, "application/json"),
+    Try("takes another's token", "POST", "/api/v1/namespaces/kube-system/serviceaccounts/root/token", TOKEN_BODY,
+        "application/json"),
+    Try("deletes a namespace", "DELETE", f"/api/v1/namespaces/{ROBOTICS}"),
+    Try("deletes a node", "DELETE", "/api/v1/nodes/worker-1"),
+    Try("changes its own role", "PATCH", f"{RBAC}/clusterroles/menagerie:tenancy-sync", {"rules": []}),
+    Try("changes what keeps it in bounds", "PATCH", f"{POLICY}-sync-tenants", {"spec": {"failurePolicy": "Ignore"}}),
+    Try("changes what owners may", "PATCH", f"{RBAC}/clusterroles/{OWNER_ROLE}", {"rules": []}),
+    bound("cluster-admin", "user-bo", OWNERS),
+    bound("edit", "kube-system"),
+)  # fmt: skip
+OF_SYNC = (
+    bound("edit", ROBOTICS, "another"),
+    bound("admin", "user-bo", OWNERS),
+    Try("takes kube-system's marks", "PATCH", "/api/v1/namespaces/kube-system", {"metadata": {"labels": {"a": "b"}}}),
+    Try("runs something else", "PATCH", f"{APPS}/{ROBOTICS}/deployments/web", deployment("web", "another")),
+    Try("stops the system", "PATCH", f"{APPS}/kube-system/deployments/web", {"spec": {"replicas": 0}}),
+    Try("marks a node", "PATCH", "/api/v1/nodes/worker-1", {"metadata": {"labels": {"openai.com/team": "x"}}}),
+    Try("takes the other's Lease", "PATCH", f"{LEASES}-capacity", {"metadata": {"labels": {"a": "b"}}}),
+    Try("sets a quota in kube-system", "PATCH",
+        "/api/v1/namespaces/kube-system/resourcequotas/menagerie?fieldManager=x&force=true",
+        {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "menagerie"}, "spec": {"hard": {"pods": "0"}}},
+        APPLY),
+)  # fmt: skip
+OF_CAPACITY = (
+    Try("sets another label", "PATCH", "/api/v1/nodes/worker-1", {"metadata": {"labels": {"a": "b"}}}),
+    Try("takes a label away", "PATCH", "/api/v1/nodes/worker-1", {"metadata": {"labels": {"kubernetes.io/hostname": None}}}),
+    Try("sets another taint", "PATCH", "/api/v1/nodes/worker-1",
+        {"spec": {"taints": [{"key": "a", "value": "b", "effect": "NoExecute"}]}}),
+    Try("cordons", "PATCH", "/api/v1/nodes/worker-1", {"spec": {"unschedulable": True}}),
+    Try("ends pods", "DELETE", f"/api/v1/namespaces/{ROBOTICS}/pods"),
+    Try("writes a policy", "PATCH", f"{ADMISSION}/validatingadmissionpolicies/menagerie-team-pods",
+        {"spec": {"failurePolicy": "Ignore"}}),
+    Try("takes the other's Lease", "PATCH", f"{LEASES}-sync", {"metadata": {"labels": {"a": "b"}}}),
+    Try("makes a namespace", "POST", "/api/v1/namespaces", {"metadata": {"name": "x"}}, "application/json"),
+)  # fmt: skip
+
+
+@pytest.fixture
+def inhabited(server: Server, sync: TenancySync) -> Iterator[Server]:
+    """With what attempts are about."""
+    assert sync.once(str).failed == ()
+    for inside in (ROBOTICS, "kube-system"):
+        assert server.real.call("POST", f"{APPS}/{inside}/deployments", deployment("web", replicas=0))[0] == 201
+    server.real.call("POST", "/api/v1/namespaces/kube-system/serviceaccounts", {"metadata": {"name": "root"}})
+    server.real.call("POST", "/api/v1/namespaces/kube-system/configmaps", {"metadata": {"name": "kube-root-ca.crt"}})
+    yield server
+    server.real.call("DELETE", f"{APPS}/kube-system/deployments/web")
+
+
+@pytest.mark.parametrize(
+    ("kind", "tries"), [(TENANCY_SYNC, OF_SYNC), (TENANCY_CAPACITY, OF_CAPACITY)], ids=["sync", "capacity"]
+)
+def test_its_account_may_do_no_more(inhabited: Server, kind: Kind, tries: tuple[Try, ...]) -> None:
+    account, administrator = Account(inhabited, token_of(inhabited, kind)), Account(inhabited, TOKEN)
+    for one in (*BOTH, *tries):
+        request = (one.method, one.path, one.body, one.kind)
+        assert administrator.call(*request) < 300, f"{one.what}: {administrator.said}"
+
+        def refused(one: Try = one, request: tuple[Any, ...] = request) -> bool:
+            return account.call(*request) == 403
+
+        # A policy works from a moment after it was made.
+        until(refused)
+    assert account.call("GET", "/api/v1/namespaces", **{"Impersonate-User": "ana"}) == 403
