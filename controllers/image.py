@@ -114,12 +114,14 @@ def _debs(say: Say) -> list[Path]:
     with cache.locked(home.with_suffix(".lock"), lambda: say("waiting for another process that fetches packages")):
         with tempfile.TemporaryDirectory() as elsewhere:  # of what lies here already apt says nothing
             listed = _run([*apt, "--print-uris", "download", *contents.DEBIAN], way_out, cwd=Path(elsewhere))
-        names = [line.split()[1] for line in listed.splitlines()]
-        _run([*apt, "download", *contents.DEBIAN], way_out, cwd=home)
+        sizes = {line.split()[1]: int(line.split()[2]) for line in listed.splitlines()}
         kept = {path.name: path for path in home.iterdir()}
-        for name in kept.keys() - set(names):
+        for name in kept.keys() - sizes.keys():
             kept[name].unlink()
-        return [home / name for name in sorted(names)]
+        # A name has a version, and apt lets no file have it that it has not verified.
+        if any(name not in kept or kept[name].stat().st_size != size for name, size in sizes.items()):
+            _run([*apt, "-o", "Acquire::Retries=3", "download", *contents.DEBIAN], way_out, cwd=home)
+        return [home / name for name in sorted(sizes)]
 
 
 def unpack(package: Path, root: Path) -> None:
