@@ -33,7 +33,14 @@ _ENVIRONMENT = (
 )
 _ENTRYPOINT = (f"/usr/bin/python{contents.PYTHON}", "-P", "-m", "controllers.program")
 _MERGED = ("bin", "lib", "lib64", "sbin")
-_UNUSED = ("usr/share/man/", "usr/share/lintian/", "usr/share/locale/", "usr/share/bug/", "usr/share/applications/")
+_UNUSED = (
+    "usr/sbin/",
+    "usr/share/man/",
+    "usr/share/lintian/",
+    "usr/share/locale/",
+    "usr/share/bug/",
+    "usr/share/applications/",
+)
 _FILES = {
     "etc/passwd": "root:x:0:0::/:/nowhere\ncontroller:x:65532:65532::/:/nowhere\n",
     "etc/group": "root:x:0:\ncontroller:x:65532:\n",

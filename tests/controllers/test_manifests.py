@@ -107,9 +107,7 @@ def test_a_spec_without_allocations_needs_no_controller_of_hosts(made: Callable[
     assert wanted(made(allocations=[]).settings) == (TENANCY_SYNC,)
 
 
-def test_files_that_a_configmap_cannot_take_are_told_all_at_once(
-    build: Callable[..., Cluster], tmp_path: Path
-) -> None:
+def test_files_that_a_configmap_cannot_take_are_told_all_at_once(build: Callable[..., Cluster], tmp_path: Path) -> None:
     cluster = build({"tenancy": {"directory": {"file": "../people.yaml"}}})
     (tmp_path / "cluster.yaml").write_text("x" * (MOST_BYTES + 1))
     with pytest.raises(gather.NotCarriedError) as told:

@@ -1,0 +1,164 @@
+"""Tenancy's controllers in the lab: their image in its registry, a directory that changes, a leader that is killed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from cluster.load import load_cluster
+from controllers.manifests import NAMESPACE
+from lab import plan
+from operations.stack import access_to
+from operations.waiting import wait_until
+from tests.lab.support import ROOT, Run, menagerie
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]
+
+REPOSITORY = "menagerie/controllers"
+PEOPLE = "people: {ana: {}, bo: {}, cleo: {}, dan: {}}\nteams: {robotics: {members: [ana, bo], owners: [ana]}}\n"
+LEASES = "kube-system"
+
+
+@pytest.fixture(scope="module")
+def spec(lab: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The lab's own spec with people and teams; at the end the lab is as it was."""
+    folder = tmp_path_factory.mktemp("specs") / "lab"
+    shutil.copytree(ROOT / "inventories" / "lab", folder)
+    path = folder / "cluster.yaml"
+    text = yaml.safe_load(path.read_text())
+    text["tenancy"] = {
+        "directory": {"file": "people.yaml"},
+        "allocations": [{"pool": "workers", "team": "robotics", "hosts": 1}],
+    }
+    path.write_text(yaml.safe_dump(text))
+    (folder / "people.yaml").write_text(PEOPLE)
+    yield path
+    clear(path)
+
+
+@pytest.fixture(scope="module")
+def api(spec: Path) -> client.ApiClient:
+    return access_to(load_cluster(spec)).api()
+
+
+@pytest.fixture(scope="module")
+def image(spec: Path) -> str:
+    """As nodes name it: the lab's registry is their mirror of docker.io."""
+    pushed = menagerie("controllers", "image", "--push", f"{plan.REGISTRY}/{REPOSITORY}:lab", "--json")
+    assert pushed.code == 0, pushed.err
+    return f"docker.io/{REPOSITORY}@{pushed.json['digest']}"
+
+
+def clear(spec: Path) -> None:
+    """No controllers, tenants, teams' hosts and policies of theirs any more."""
+    assert menagerie("controllers", "remove", str(spec), "--yes").code == 0
+    api = access_to(load_cluster(spec)).api()
+    core = client.CoreV1Api(api)
+    for each in core.list_namespace(label_selector="app.kubernetes.io/managed-by=menagerie-tenancy").items:
+        core.delete_namespace(each.metadata.name)
+    for node in core.list_node(label_selector="openai.com/team").items:
+        taints = [each for each in node.spec.taints or () if each.key != "openai.com/team"]
+        core.patch_node(
+            node.metadata.name,
+            {
+                "metadata": {"labels": {"openai.com/team": None}, "resourceVersion": node.metadata.resource_version},
+                "spec": {"taints": [api.sanitize_for_serialization(each) for each in taints] or None},
+            },
+        )
+    for path in (
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+        "/apis/admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicybindings",
+        "/apis/admissionregistration.k8s.io/v1beta1/mutatingadmissionpolicies",
+        "/apis/scheduling.k8s.io/v1/priorityclasses",
+        "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    ):
+        query = [("labelSelector", "app.kubernetes.io/managed-by=menagerie-tenancy")]
+        api.call_api(path, "DELETE", query_params=query, auth_settings=["BearerToken"], _preload_content=False)
+    client.CoreV1Api(api).delete_namespaced_config_map("menagerie-tenancy", "kube-system")
+
+
+def there(api: client.ApiClient, name: str) -> bool:
+    try:
+        client.CoreV1Api(api).read_namespace(name)
+    except ApiException as error:
+        assert error.status == 404
+        return False
+    return True
+
+
+def holder(api: client.ApiClient) -> str:
+    lease = client.CoordinationV1Api(api).read_namespaced_lease("menagerie-tenancy-sync", LEASES)
+    return str(lease.spec.holder_identity or "")
+
+
+def shown(spec: Path) -> dict[str, Any]:
+    ran = menagerie("controllers", "show", str(spec), "--json")
+    return {each["controller"]: each for each in json.loads(ran.out)["controllers"]}
+
+
+def until(missing: Any, timeout_s: float = 300) -> None:
+    wait_until(missing, timeout_s, lambda _: None, every_s=1)
+
+
+def test_they_run_from_an_image_that_no_builder_made(spec: Path, api: client.ApiClient, image: str) -> None:
+    ran = menagerie("controllers", "apply", str(spec), "--image", image, "--yes", timeout_s=900)
+    assert ran.code == 0, ran.err
+    again = menagerie("controllers", "apply", str(spec), "--dry-run", "--json")
+    assert (again.code, again.json["changes"]) == (0, [])
+    until(lambda: "" if there(api, "team-robotics") and there(api, "user-dan") else "no namespaces yet")
+    until(lambda: "" if {each["holder"] != "" for each in shown(spec).values()} == {True} else "nobody acts")
+    found = shown(spec)
+    assert {name: (each["ready"], each["image"]) for name, each in found.items()} == {
+        "tenancy-sync": (2, image),
+        "tenancy-capacity": (2, image),
+    }
+    pods = client.CoreV1Api(api).list_namespaced_pod(NAMESPACE).items
+    hosts = [(pod.metadata.labels["app.kubernetes.io/name"], pod.spec.node_name) for pod in pods]
+    assert len(set(hosts)) == 4
+    until(lambda: "" if teams(api) == ["robotics"] else "no host is the team's yet")
+
+
+def teams(api: client.ApiClient) -> list[str]:
+    nodes = client.CoreV1Api(api).list_node(label_selector="openai.com/team").items
+    return [node.metadata.labels["openai.com/team"] for node in nodes]
+
+
+def test_who_joins_the_directory_gets_a_namespace(spec: Path, api: client.ApiClient, image: str) -> None:
+    (spec.parent / "people.yaml").write_text(PEOPLE.replace("dan: {}", "dan: {}, eva: {}"))
+    ran = menagerie("controllers", "apply", str(spec), "--yes", timeout_s=900)
+    assert ran.code == 0, ran.err
+    until(lambda: "" if there(api, "user-eva") else "no namespace user-eva yet")
+
+
+def test_when_the_leader_is_killed_the_other_goes_on(spec: Path, api: client.ApiClient, image: str) -> None:
+    core = client.CoreV1Api(api)
+    until(lambda: "" if holder(api) else "nobody acts")
+    leader = holder(api).rsplit("_", 1)[0]
+    core.delete_namespaced_pod(leader, NAMESPACE, grace_period_seconds=0)
+    until(lambda: "" if holder(api).rsplit("_", 1)[0] not in ("", leader) else "nobody else acts yet")
+    # What somebody takes away is made again, by whoever acts now.
+    client.RbacAuthorizationV1Api(api).delete_namespaced_role_binding("menagerie:editors", "user-ana")
+
+    def bound() -> str:
+        found = client.RbacAuthorizationV1Api(api).list_namespaced_role_binding("user-ana").items
+        return "" if "menagerie:editors" in {each.metadata.name for each in found} else "no binding yet"
+
+    until(bound)
+    until(lambda: "" if menagerie("controllers", "show", str(spec)).code == 0 else "not all are ready yet")
+
+
+def test_they_go_and_what_they_made_stays(spec: Path, api: client.ApiClient, image: str) -> None:
+    ran = menagerie("controllers", "remove", str(spec), "--yes")
+    assert ran.code == 0, ran.err
+    until(lambda: "no namespace of theirs any more" if there(api, NAMESPACE) else "")
+    assert there(api, "user-ana")
+    assert menagerie("controllers", "remove", str(spec), "--dry-run", "--json").json["changes"] == []
