@@ -81,6 +81,7 @@ _WITH_PROGRAMS = (
     "ceph/test_storage_host_role.py",
     "cli/test_forks.py",
     "cli/test_interrupts.py",
+    "controllers/test_command.py",
     "controllers/test_program.py",
     "controllers/test_rights.py",
     "control_plane/test_csi_api.py",
