@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,12 +15,13 @@ from pathlib import Path
 import pytest
 
 from controllers import contents
-from controllers.image import CODE, build
+from controllers.image import CODE, ImageError, build, push
 from controllers.kinds import TENANCY_SYNC
 from controllers.program.loop import PREFIX
-from tests.control_plane.real_api import free_ports
+from tests.control_plane.real_api import free_ports, started
 from tests.controllers.account import DIRECTORY, token_of
 from tests.controllers.image import Container, config_of, layers_of, unpack
+from tests.programs import program
 from tests.tenancy.real import Server, until
 
 pytestmark = [
@@ -67,6 +69,28 @@ def test_it_has_no_shell_no_package_manager_and_no_more_of_ours_than_is_imported
     assert {(member.uid, member.mtime) for archive in layers_of(layout) for member in archive} == {(0, 0)}
     writable = [m.name for archive in layers_of(layout) for m in archive if m.mode & 0o022 and not m.issym()]
     assert writable == []
+
+
+def test_a_registry_takes_it_and_names_it_by_the_same_digest(layout: Path, tmp_path: Path) -> None:
+    crane, (port,) = program("crane"), free_ports(1)
+    command = [crane, "registry", "serve", f"--address=127.0.0.1:{port}", f"--disk={tmp_path}"]
+    with started("registry", command, tmp_path):
+        until(lambda: page(port, "/v2/")[0] == 200)
+        reference = push(layout, f"127.0.0.1:{port}/menagerie:1")
+        digest = json.loads((layout / "index.json").read_text())["manifests"][0]["digest"]
+        assert reference == f"127.0.0.1:{port}/menagerie@{digest}"
+        # Every layer's digest, packed and unpacked, as whoever pulls it computes them.
+        said = subprocess.run([crane, "validate", "--remote", reference], capture_output=True, text=True, check=False)
+        assert (said.returncode, "PASS" in said.stdout + said.stderr) == (0, True), said.stderr
+    with pytest.raises(ImageError, match="was not taken"):
+        push(layout, f"127.0.0.1:{port}/menagerie:1")
+
+
+def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "work").write_text("mine")
+    with pytest.raises(ImageError, match="has other files than an image"):
+        build(tmp_path)
+    assert (tmp_path / "work").read_text() == "mine"
 
 
 def test_python_in_it_imports_all_that_the_program_may_need(container: Container) -> None:

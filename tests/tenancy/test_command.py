@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from cluster.spec import Cluster
+from operations.lease import Lease
+from tenancy.sync.run import LEASE
 from tests.cli.terminal import Menagerie, Ran, command
 from tests.tenancy.real import Server
 
@@ -105,6 +107,13 @@ def test_a_directory_that_is_down_and_a_spec_without_one_are_told(menagerie: Men
 @pytest.mark.parametrize("words", [("--watch", "5"), ("--watch", "5", "--yes", "--accept-loss")])
 def test_a_service_is_not_asked_and_accepts_no_loss(menagerie: Menagerie, words: tuple[str, ...]) -> None:
     assert menagerie("sync", *words).code == 2
+
+
+def test_a_second_service_is_refused_and_one_run_is_not(menagerie: Menagerie, server: Server) -> None:
+    with Lease(server.api(), LEASE, "tenancy-sync-a_1").holding():
+        ran = menagerie("sync", "--watch", "5", "--yes")
+        assert (ran.code, "tenancy-sync-a_1 acts on this cluster as menagerie-tenancy-sync" in ran.err) == (3, True)
+        assert menagerie("sync", "--yes").code == 0
 
 
 def test_a_service_goes_on_after_what_passes(
