@@ -64,7 +64,11 @@ def given(server: Server, person: str, namespace: str, body: dict[str, Any]) -> 
     """The tolerations about teams that a pod has in the end."""
     status = server.as_(person, "POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", body)
     assert status == CREATED, server.said
-    return [each for each in json.loads(server.said)["spec"]["tolerations"] if each.get("key", TEAM_KEY) == TEAM_KEY]
+    found = json.loads(server.said)["spec"]["tolerations"]
+    # Labels are a map of Go to a policy: their order is another each time.
+    return sorted(
+        (each for each in found if each.get("key", TEAM_KEY) == TEAM_KEY), key=lambda each: each.get("value", "")
+    )
 
 
 def test_a_pod_is_given_the_toleration_of_its_team(server: Server) -> None:
