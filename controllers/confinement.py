@@ -6,9 +6,10 @@ kube-system, and capacity take any taint away. Policies are written by operators
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from cluster.allocations import TEAM_KEY
+from cluster.allocations import SYSTEM_LABEL, TEAM_KEY
 from controllers.kinds import RBAC, TENANCY_CAPACITY, TENANCY_SYNC, Kind
 from tenancy.capacity.policies import ADMISSION
 from tenancy.sync.objects import MANAGED_LABEL, MANAGER, NAME, Object
@@ -17,10 +18,14 @@ _OURS = (
     f"({{0}}.?metadata.?labels[?'{MANAGED_LABEL}'].orValue('') == '{MANAGER}' || "
     f"{{0}}.?metadata.?annotations[?'{NAME}'].hasValue())"
 )
+_SYSTEM = "{0}.?metadata.?labels[?'" + SYSTEM_LABEL + "'].orValue('')"
 _TENANTS = _OURS.format("namespaceObject")
 _LABELS = "{0}.?metadata.?labels.orValue({{}})"
 _TAINTS = "{0}.?spec.?taints.orValue([]).filter(taint, taint.key != '" + TEAM_KEY + "')"
 _REST = "dyn({0}.spec).?{1}.orValue(null) == dyn({2}.spec).?{1}.orValue(null)"
+
+_Bounds = tuple[str, list[Object], list[tuple[str, str]]]
+"""What a policy is about, the requests that it looks at, expressions that must be true and what is said where one is not."""
 
 
 def user(kind: Kind, namespace: str) -> str:
@@ -30,34 +35,39 @@ def user(kind: Kind, namespace: str) -> str:
 
 def policies(kind: Kind, namespace: str) -> tuple[Object, ...]:
     """The policies of a controller with their bindings."""
-    if kind is TENANCY_SYNC:
-        things = [
-            _rule("", "resourcequotas", "limitranges"),
-            _rule(RBAC, "rolebindings"),
-            _rule("apps", "deployments", "statefulsets", "replicasets"),
-            _rule("batch", "cronjobs", "jobs"),
-        ]
-        told = "it may write in namespaces of people and teams alone"
-        kept = "it may change how many replicas there are, and whether they are suspended"
-        rest = " && ".join(_REST.format("object", field, "oldObject") for field in ("template", "jobTemplate"))
-        return (
-            *_policy(kind, namespace, "namespaces", [_rule("", "namespaces")], [
-                (f"request.operation == 'CREATE' || ({_OURS.format('oldObject')})", told),
-            ]),
-            *_policy(kind, namespace, "tenants", things, [(_TENANTS, told)]),
-            *_policy(kind, namespace, "workloads", things[2:], [(rest, kept)]),
-        )  # fmt: skip
-    if kind is TENANCY_CAPACITY:
-        new, old = _LABELS.format("object"), _LABELS.format("oldObject")
-        same = [
-            f"{one}.all(key, key == '{TEAM_KEY}' || {other}[?key].orValue('') == {one}[key])"
-            for one, other in ((new, old), (old, new))
-        ]
-        same.append(f"{_TAINTS.format('object')} == {_TAINTS.format('oldObject')}")
-        same.append("object.?spec.?unschedulable.orValue(false) == oldObject.?spec.?unschedulable.orValue(false)")
-        told = f"it may change the label and the taint {TEAM_KEY} alone"
-        return _policy(kind, namespace, "nodes", [_rule("", "nodes")], [(each, told) for each in same])
-    return ()
+    made = {TENANCY_SYNC.name: _of_sync, TENANCY_CAPACITY.name: _of_capacity}[kind.name]()
+    return tuple(each for one in made for each in _policy(kind, namespace, *one))
+
+
+def _of_sync() -> Iterator[_Bounds]:
+    told = "it may write in namespaces of people and teams alone"
+    made = [_OURS.format("object"), f"{_SYSTEM.format('object')} == ''"]
+    kept = [_OURS.format("oldObject"), f"{_SYSTEM.format('object')} == {_SYSTEM.format('oldObject')}"]
+    namespaces = f"request.operation == 'CREATE' ? ({' && '.join(made)}) : ({' && '.join(kept)})"
+    yield "namespaces", [_rule("", "namespaces")], [(namespaces, told)]
+    bindings = _rule(RBAC, "rolebindings")
+    workloads = [
+        _rule("apps", "deployments", "statefulsets", "replicasets"),
+        _rule("batch", "cronjobs", "jobs"),
+    ]
+    yield "tenants", [_rule("", "resourcequotas", "limitranges"), bindings, *workloads], [(_TENANTS, told)]
+    people = "each.kind == 'User' && !each.name.startsWith('system:')"
+    bound = f"request.operation == 'DELETE' || object.?subjects.orValue([]).all(each, {people})"
+    yield "bindings", [bindings], [(bound, "it may bind people alone")]
+    rest = " && ".join(_REST.format("object", field, "oldObject") for field in ("template", "jobTemplate"))
+    yield "workloads", workloads, [(rest, "it may change how many replicas there are, and whether they are suspended")]
+
+
+def _of_capacity() -> Iterator[_Bounds]:
+    new, old = _LABELS.format("object"), _LABELS.format("oldObject")
+    same = [
+        f"{one}.all(key, key == '{TEAM_KEY}' || {other}[?key].orValue('') == {one}[key])"
+        for one, other in ((new, old), (old, new))
+    ]
+    same.append(f"{_TAINTS.format('object')} == {_TAINTS.format('oldObject')}")
+    same.append("object.?spec.?unschedulable.orValue(false) == oldObject.?spec.?unschedulable.orValue(false)")
+    told = f"it may change the label and the taint {TEAM_KEY} alone"
+    yield "nodes", [_rule("", "nodes")], [(each, told) for each in same]
 
 
 def _policy(

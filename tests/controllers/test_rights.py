@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from cluster.allocations import SYSTEM_LABEL
 from controllers.apply import Controllers
 from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC, Kind
 from controllers.manifests import NAMESPACE, Wanted
 from controllers.program.work import TenancyCapacity, TenancySync
-from tenancy.sync.objects import EDITORS, OWNER_ROLE, OWNERS
+from tenancy.sync.objects import EDITORS, MANAGED_LABEL, MANAGER, OWNER_ROLE, OWNERS
 from tests.control_plane.real_api import TOKEN
 from tests.controllers.account import APPLY, DIRECTORY, MERGE, Account, token_of
 from tests.tenancy.hosts import teams
@@ -131,15 +132,19 @@ class Try(NamedTuple):
     kind: str = MERGE
 
 
-def bound(role: str, inside: str, name: str = EDITORS, verb: str = "ClusterRole") -> Try:
-    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": verb, "name": role}
-    who = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ana"}]
+def bound(role: str, inside: str, name: str = EDITORS, who: str = "User", id: str = "ana") -> Try:
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": who, "name": id}]
     body = {
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
-        "metadata": {"name": name, "namespace": inside}, "roleRef": ref, "subjects": who,
+        "metadata": {"name": name, "namespace": inside}, "roleRef": ref, "subjects": subjects,
     }  # fmt: skip
     path = f"{RBAC}/namespaces/{inside}/rolebindings/{name}?fieldManager=x&force=true"
     return Try(f"binds {role} in {inside} as {name}", "PATCH", path, body, APPLY)
+
+
+def free(manager: str, system: str) -> dict[str, Any]:
+    return {"metadata": {"name": "free", "labels": {MANAGED_LABEL: manager, SYSTEM_LABEL: system}}}
 
 
 POD = {
@@ -175,6 +180,11 @@ BOTH = (
 )  # fmt: skip
 OF_SYNC = (
     bound("edit", ROBOTICS, "another"),
+    bound("edit", ROBOTICS, who="Group", id="system:authenticated"),
+    bound("edit", ROBOTICS, id="system:anonymous"),
+    Try("frees a namespace", "PATCH", "/api/v1/namespaces/user-bo", {"metadata": {"labels": {SYSTEM_LABEL: "true"}}}),
+    Try("makes a free one", "POST", "/api/v1/namespaces", free(MANAGER, "true"), "application/json"),
+    Try("makes one of nobody", "POST", "/api/v1/namespaces", free("x", ""), "application/json"),
     bound("admin", "user-bo", OWNERS),
     Try("takes kube-system's marks", "PATCH", "/api/v1/namespaces/kube-system", {"metadata": {"labels": {"a": "b"}}}),
     Try("runs something else", "PATCH", f"{APPS}/{ROBOTICS}/deployments/web", deployment("web", "another")),
