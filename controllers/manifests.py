@@ -114,9 +114,9 @@ def _rights(kind: Kind, settings: Tenancy) -> Iterable[Object]:
     ref = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
     yield _object(f"{_RBAC}/v1", "ClusterRoleBinding", kind, name, None, roleRef=ref, subjects=subjects)
     # Made here, since rights to make one can't be limited to a name.
-    yield _object("coordination.k8s.io/v1", "Lease", kind, kind.lease, LEASES)
+    yield _kept("coordination.k8s.io/v1", "Lease", kind.lease, LEASES)
     for notebook in kind.notebooks:
-        yield _object("v1", "ConfigMap", kind, notebook, NOTEBOOKS)
+        yield _kept("v1", "ConfigMap", notebook, NOTEBOOKS)
     own = [rule("coordination.k8s.io", ("leases",), ("get", "update"), (kind.lease,))]
     own += [rule("", ("configmaps",), ("get", "update"), kind.notebooks)] if kind.notebooks else []
     yield _object(f"{_RBAC}/v1", "Role", kind, name, LEASES, rules=own)
@@ -214,3 +214,8 @@ def _selector(kind: Kind) -> Object:
 def _object(version: str, what: str, kind: Kind, name: str = "", inside: str | None = NAMESPACE, **more: Any) -> Object:
     metadata = {"name": name or kind.name, **({"namespace": inside} if inside else {}), "labels": _labels(kind)}
     return {"apiVersion": version, "kind": what, "metadata": metadata, **more}
+
+
+def _kept(version: str, what: str, name: str, inside: str) -> Object:
+    """An object that a controller replaces whole: labels would be gone after its first write."""
+    return {"apiVersion": version, "kind": what, "metadata": {"name": name, "namespace": inside}}

@@ -13,6 +13,7 @@ from controllers.apply import Controllers
 from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC, Kind
 from controllers.manifests import NAMESPACE, Wanted
 from controllers.program.work import TenancyCapacity, TenancySync
+from operations.lease import Lease
 from tenancy.sync.objects import EDITORS, MANAGED_LABEL, MANAGER, OWNER_ROLE, OWNERS
 from tests.control_plane.real_api import TOKEN
 from tests.controllers.account import APPLY, DIRECTORY, MERGE, Account, token_of
@@ -102,6 +103,15 @@ def test_a_whole_sync_is_made_with_the_rights_of_its_account(server: Server, spe
     assert sync.once(said.append).failed == ()
     assert server.get(f"{APPS}/user-cleo/deployments/web")["spec"]["replicas"] == 1
     assert sync.once(said.append).made == 0
+
+
+def test_what_a_controller_keeps_itself_is_nothing_to_be_applied_again(
+    server: Server, wanted: Wanted, sync: TenancySync
+) -> None:
+    assert sync.once(str).failed == ()
+    account = Account(server, token_of(server, TENANCY_SYNC))
+    with Lease(account.api(), TENANCY_SYNC.lease, "a-pod_1").holding():
+        assert Controllers(server.api()).look(wanted) == ()
 
 
 def test_a_whole_round_of_capacity_is_made_with_the_rights_of_its_account(
