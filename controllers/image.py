@@ -1,7 +1,7 @@
 """The controllers' image, made without any builder and without root: Debian's own Python, packages by hash, our modules.
 
-The same packages and the same checkout make the same bytes. Debian's packages are those that this machine's apt offers, which
-verifies them: a rebuild brings its security updates. Nothing of a package is run, so there is no shell and no package manager.
+The same packages and the same checkout make the same bytes. Debian's packages are the newest of this machine's apt sources, which
+apt verifies: a rebuild brings its security updates. Nothing of a package is run, so there is no shell and no package manager.
 """
 
 from __future__ import annotations
@@ -114,21 +114,40 @@ def _debian(root: Path, say: Say) -> None:
 
 def _debs(say: Say) -> list[Path]:
     """The packages, verified by apt, kept in the cache until there are newer ones."""
-    home = cache.root() / "controllers" / "debian"
-    home.mkdir(parents=True, exist_ok=True)
-    apt = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root"]
-    way_out = f"apt offers not all of them; the image is made of Debian 12 ({contents.SUITE}): run `apt-get update`"
-    with cache.locked(home.with_suffix(".lock"), lambda: say("waiting for another process that fetches packages")):
+    home = cache.root() / "controllers"
+    kept = home / "debian"
+    kept.mkdir(parents=True, exist_ok=True)
+    way_out = f"the image is made of Debian 12 ({contents.SUITE}): look at the network, and at /etc/apt/sources.list*"
+    with cache.locked(home / ".lock", lambda: say("waiting for another process that fetches packages")):
+        apt = _apt(home / "apt")
+        _run([*apt, "update"], way_out)
         with tempfile.TemporaryDirectory() as elsewhere:  # of what lies here already apt says nothing
             listed = _run([*apt, "--print-uris", "download", *contents.DEBIAN], way_out, cwd=Path(elsewhere))
         sizes = {line.split()[1]: int(line.split()[2]) for line in listed.splitlines()}
-        kept = {path.name: path for path in home.iterdir()}
-        for name in kept.keys() - sizes.keys():
-            kept[name].unlink()
+        there = {path.name: path for path in kept.iterdir()}
+        for name in there.keys() - sizes.keys():
+            there[name].unlink()
         # A name has a version, and apt lets no file have it that it has not verified.
-        if any(name not in kept or kept[name].stat().st_size != size for name, size in sizes.items()):
-            _run([*apt, "-o", "Acquire::Retries=3", "download", *contents.DEBIAN], way_out, cwd=home)
-        return [home / name for name in sorted(sizes)]
+        if any(name not in there or there[name].stat().st_size != size for name, size in sizes.items()):
+            _run([*apt, "download", *contents.DEBIAN], way_out, cwd=kept)
+        return [kept / name for name in sorted(sizes)]
+
+
+def _apt(home: Path) -> list[str]:
+    """apt with lists of its own: the machine's may be old, or missing, and only root may renew them."""
+    for folder in ("state/lists/partial", "cache/archives/partial"):
+        (home / folder).mkdir(parents=True, exist_ok=True)
+    options = {
+        "Dir::State": home / "state",
+        "Dir::State::status": "/var/lib/dpkg/status",
+        "Dir::Cache": home / "cache",
+        "APT::Sandbox::User": "root",
+        "Acquire::Languages": "none",
+        "Acquire::Retries": 3,
+        "Acquire::http::Timeout": 30,
+        "Acquire::https::Timeout": 30,
+    }
+    return ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]
 
 
 def unpack(package: Path, root: Path) -> None:
@@ -222,5 +241,5 @@ def _run(
         raise ImageError(f"{command[0]} is missing on this machine; the image is made on Debian 12") from None
     if ran.returncode:
         said = "\n".join(f"  {line}" for line in (ran.stderr or ran.stdout).strip().splitlines()[-12:])
-        raise ImageError(f"{Path(command[0]).name} {command[1]} failed; {way_out}\n{said}")
+        raise ImageError(f"{Path(command[0]).name} failed; {way_out}\n{said}")
     return ran.stdout
