@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
 import ssl
 import subprocess
 import time
@@ -13,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+
+from tests.ports import free_ports
 
 TOKEN = "a-token-of-this-test"
 PATIENCE_S = 60
@@ -129,9 +130,3 @@ def _wait(api: RealApi, log: Path) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(log.read_text()[-2000:])
         time.sleep(0.2)
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as sockets:
-        found = [sockets.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in found]

@@ -14,6 +14,7 @@ import pytest
 
 from control_plane.host import greeting, leaf, serving
 from stacks.certificates import Request, issue, new_authority
+from tests.ports import free_port
 
 KUBERNETES, NEWER, FRONT = (new_authority(name) for name in ("kubernetes", "kubernetes-2", "front-proxy"))
 SHOWN = issue(KUBERNETES, Request("kube-apiserver", dns_names=("localhost",)))
@@ -24,8 +25,7 @@ def server(folder: Path, *known: str) -> Iterator[int]:
     """Asks for a certificate of the authorities that it knows; its port. Python's own servers name no authorities."""
     for name, text in {"shown.pem": SHOWN.certificate + SHOWN.private_key, "known.pem": "".join(known)}.items():
         (folder / name).write_text(text)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     words = ["openssl", "s_server", "-accept", f"127.0.0.1:{port}", "-cert", f"{folder}/shown.pem", "-quiet"]
     words += ["-verify", "1", "-CAfile", f"{folder}/known.pem"] if known else []
     running = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.PIPE)

@@ -26,7 +26,8 @@ from network import addresses
 from operations.access import Access
 from operations.upgrade import versions
 from stacks.pki import encryption_config
-from tests.control_plane.real_api import PATIENCE_S, TOKEN, RealApi, free_ports, started, storing
+from tests.control_plane.real_api import PATIENCE_S, TOKEN, RealApi, started, storing
+from tests.ports import free_ports
 from tools import manifest
 
 pytestmark = pytest.mark.xdist_group("releases_flags")

@@ -18,9 +18,10 @@ from controllers import contents
 from controllers.image import CODE, ImageError, build, push
 from controllers.kinds import TENANCY_SYNC
 from controllers.program.loop import PREFIX
-from tests.control_plane.real_api import free_ports, started
+from tests.control_plane.real_api import started
 from tests.controllers.account import DIRECTORY, token_of
 from tests.controllers.image import Container, config_of, layers_of, unpack
+from tests.ports import free_ports
 from tests.programs import program
 from tests.tenancy.real import Server, until
 

@@ -19,18 +19,13 @@ from etcd.host.menagerie_etcd.repository import Repository
 from etcd.host.menagerie_etcd.settings import Place, Settings
 from stacks import certificates
 from stacks.certificates import Request
+from tests.ports import free_port
 
 HOST = Path(__file__).parents[2] / "etcd" / "host"
 _PR_SET_CHILD_SUBREAPER = 36
 ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 PASSWORD = "only of this test"
 KEY = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "only-of-this-test"}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def until(true: Callable[[], bool], what: str, seconds: float = 40) -> None:

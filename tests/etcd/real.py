@@ -6,7 +6,6 @@ import datetime
 import ipaddress
 import os
 import shlex
-import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -23,6 +22,7 @@ from etcd.flags import flags, pki_dir
 from etcd.members import http_port, members, metrics_port, settings
 from etcd.render import secrets
 from network.addresses import plan
+from tests.ports import free_port
 from tests.programs import built
 
 
@@ -81,12 +81,6 @@ def pems(name: str, signer: Authority, usages: tuple[str, ...], addresses: tuple
     plain = serialization.NoEncryption()
     pem, pkcs8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
     return certificate.public_bytes(pem).decode(), key.private_bytes(pem, pkcs8, plain).decode()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import time
 import urllib.error
@@ -19,6 +18,7 @@ from etcd import backups as place
 from etcd.host.menagerie_etcd.repository import Repository
 from lab import buckets, mounts, plan, processes, state
 from lab.plan import LabSpec
+from tests.ports import free_port
 from tests.programs import built, needs
 
 KEY = {"access_key_id": "menagerie", "secret_access_key": "ab" * 32}
@@ -36,9 +36,7 @@ def lab() -> LabSpec:
 @pytest.fixture
 def daemons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[processes.Daemon]]:
     """Those that were asked for; the last of them runs."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        monkeypatch.setattr(plan, "BUCKETS_PORT", probe.getsockname()[1])
+    monkeypatch.setattr(plan, "BUCKETS_PORT", free_port())
     monkeypatch.setattr(plan, "SERVICES_ADDRESS", IPv4Address("127.0.0.1"))
     monkeypatch.setenv("MENAGERIE_LAB_STATE", str(tmp_path))
     monkeypatch.setattr(mounts, "private_memory", lambda folder: folder.mkdir(parents=True, exist_ok=True))

@@ -22,6 +22,7 @@ from operations.status.certificates import certificates
 from operations.status.etcds import figures
 from stacks.certificates import Request, Signed, issue, new_authority
 from tests.operations.conftest import outputs
+from tests.ports import free_port
 from tests.programs import program
 
 CA, ETCD_CA = new_authority("kubernetes"), new_authority("etcd-main")
@@ -74,9 +75,7 @@ def seen(access: Access, days: int = 0) -> dict[str, Item]:
 @pytest.fixture
 def nowhere() -> int:
     """A port at which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port
+    return free_port()
 
 
 def test_each_kind_is_a_line_with_the_days_that_are_left(tmp_path: Path, nowhere: int) -> None:
@@ -118,8 +117,7 @@ def member(tmp_path: Path, nowhere: int) -> Iterator[int]:
     signed = issue(ETCD_CA, names)
     for name, text in (("ca", ETCD_CA.certificate), ("crt", signed.certificate), ("key", signed.private_key)):
         (tmp_path / name).write_text(text)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        peer = free.getsockname()[1]
+    peer = free_port()
     command = [
         program("etcd"), "--data-dir", tmp_path / "etcd", "--unsafe-no-fsync", "--client-cert-auth",
         "--listen-client-urls", f"https://127.0.0.1:{nowhere}", "--advertise-client-urls", f"https://127.0.0.1:{nowhere}",

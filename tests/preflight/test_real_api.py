@@ -10,7 +10,6 @@ import datetime
 import ipaddress
 import json
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from control_plane import gpu
 from control_plane import preflight as rights
 from control_plane.host.api import Api, ApiError
 from control_plane.host.preflight import Gate
+from tests.ports import free_port
 from tests.programs import built, needs
 
 BUILT = built()
@@ -89,12 +89,6 @@ class Authority:
             f"client-certificate-data: {data(pem)}\nclient-key-data: {data(text)}\n"
         )
         return path
-
-
-def free_port() -> int:
-    with socket.socket() as end:
-        end.bind(("127.0.0.1", 0))
-        return int(end.getsockname()[1])
 
 
 class Server:

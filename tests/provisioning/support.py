@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import socket
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -55,12 +54,6 @@ def _local(text: str) -> str:
     for rack in ("1", "2", "254"):
         text = text.replace(f"10.9.{rack}.", f"127.9.{rack}.")
     return text
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,9 @@ from provisioning.redfish import BmcError, Kind, Patience, Redfish
 from provisioning.render import tree, write
 from provisioning.trust import Login, Trust
 from tests.cli.terminal import Menagerie
+from tests.ports import free_port
 from tests.provisioning.emulator import Emulated, emulated
-from tests.provisioning.support import KEYS, LOGIN, certificate, free_port, local_cluster
+from tests.provisioning.support import KEYS, LOGIN, certificate, local_cluster
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("sushy_tools") is None, reason="sushy-tools is not installed; `make setup` installs it"

@@ -24,7 +24,8 @@ from provisioning.machines import Machine, machines
 from provisioning.redfish import BmcError, Kind
 from provisioning.reports import Reports
 from tests import debian
-from tests.provisioning.support import KEYS, cluster, free_port
+from tests.ports import free_port
+from tests.provisioning.support import KEYS, cluster
 
 ALL = machines(cluster())
 ONE, TWO, THREE = ALL

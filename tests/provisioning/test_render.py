@@ -19,7 +19,8 @@ from operations.machines import stale
 from provisioning.machines import NothingToProvisionError, machines, normal_mac
 from provisioning.render import tree, write
 from provisioning.reports import Reports, listening
-from tests.provisioning.support import KEYS, cluster, free_port, local_cluster
+from tests.ports import free_port
+from tests.provisioning.support import KEYS, cluster, local_cluster
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "provisioning"
 FIRST = "machines/b8-59-9f-10-00-01"

@@ -19,8 +19,9 @@ from operations.repair.reinstall import Reinstaller
 from provisioning import install
 from provisioning.install import Waits
 from provisioning.redfish import Patience
+from tests.ports import free_port
 from tests.provisioning.emulator import Emulated, emulated
-from tests.provisioning.support import KEYS, LOGIN, free_port, local_cluster
+from tests.provisioning.support import KEYS, LOGIN, local_cluster
 from tests.provisioning.test_emulator import tell, until
 
 pytestmark = [

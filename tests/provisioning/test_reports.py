@@ -8,7 +8,8 @@ import pytest
 
 from provisioning.machines import Machine, machines
 from provisioning.reports import Reports, ReportsError, listening, said
-from tests.provisioning.support import KEYS, cluster, free_port, local_cluster
+from tests.ports import free_port
+from tests.provisioning.support import KEYS, cluster, local_cluster
 
 ONE, TWO, _ = machines(cluster())
 AT = str(ONE.address)

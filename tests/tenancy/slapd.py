@@ -23,7 +23,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.control_plane.real_api import free_ports, started
+from tests.control_plane.real_api import started
+from tests.ports import free_ports
 
 PROGRAM = Path("/usr/sbin/slapd")
 BASE = "dc=example,dc=org"

@@ -13,6 +13,7 @@ import pytest
 from cluster.tenancy import Tenancy
 from tenancy.directory import DirectoryError, State
 from tenancy.directory.ldap import LdapDirectory
+from tests.ports import free_port
 from tests.tenancy.slapd import BASE, PASSWORD, READER, Slapd, between, group, person, posix, running
 
 MANY = 1234
@@ -135,8 +136,7 @@ def test_a_size_limit_of_the_server_is_a_truncated_answer(tmp_path: Path) -> Non
 
 
 def test_a_server_that_is_down_is_told_and_the_next_one_asked(slapd: Slapd) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as reserved:
-        nobody = f"ldaps://127.0.0.1:{reserved.getsockname()[1]}"
+    nobody = f"ldaps://127.0.0.1:{free_port()}"
     assert f"{nobody} does not answer: " in refused(directory(nobody, slapd.ca))
     assert "Connection refused" in refused(directory(nobody, slapd.ca))
     assert len(directory(nobody, slapd.ca, urls=[nobody, slapd.url]).read().people) == MANY

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.control_plane.real_api import storing
-from tests.etcd.real import free_port
+from tests.ports import free_port
 from tests.programs import program
 from userdata import refreshing
 

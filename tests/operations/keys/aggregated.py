@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import socket
 import ssl
 import threading
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from kubernetes.client.exceptions import ApiException
 
 from operations.keys.published import FIELDS, NAME, NAMESPACE
 from stacks.certificates import Request, issue, new_authority
+from tests.ports import free_port
 
 GROUP = "menagerie.test"
 _EMPTY = f'{{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "{GROUP}/v1", "resources": []}}'
@@ -84,8 +84,7 @@ def _server(made: Aggregated, core: client.CoreV1Api, authority: Any, folder: Pa
         def handle_error(self, *_: Any) -> None:
             """Who is refused is told by what asks."""
 
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with Server(("127.0.0.1", port), Handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         yield port

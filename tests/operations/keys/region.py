@@ -40,6 +40,7 @@ from stacks.backups import hosts_with_backups
 from stacks.lab.store import LabStore
 from stacks.payloads import API_SERVERS, digests, payloads, secrets
 from stacks.pki import Pki
+from tests.ports import free_port
 from tests.programs import program
 
 if TYPE_CHECKING:
@@ -363,7 +364,7 @@ def _etcd(cluster: Cluster, role: Any, name: str, host: Host) -> list[str]:
         ("http", metrics_port(cluster, role)),
         ("https", http_port(cluster, role)),
     ):
-        moved = [flag.replace(f"{scheme}://127.0.0.1:{port}", f"{scheme}://127.0.0.1:{_free()}") for flag in moved]
+        moved = [flag.replace(f"{scheme}://127.0.0.1:{port}", f"{scheme}://127.0.0.1:{free_port()}") for flag in moved]
     (host.root / "var/lib/etcd").mkdir(parents=True, exist_ok=True)
     return [str(program("etcd")), *(host.rooted(flag) for flag in moved)]
 
@@ -409,8 +410,3 @@ def _systemd(made: Region) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
-
-
-def _free() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])

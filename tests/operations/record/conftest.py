@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import os
-import socket
 import subprocess
 import threading
 import time
@@ -27,6 +26,7 @@ from operations.record.model import Record, now
 from operations.record.store import FolderStore, RecordStore, bucket_store
 from tests.operations import real_cluster
 from tests.operations.conftest import outputs
+from tests.ports import free_port
 
 KEY = '{"access_key_id": "operator", "secret_access_key": "a-secret-of-this-test"}'
 ELSEWHERE = Holder(who="mia@ops-2", pid=4711, started=1, machine="another-boot/pid:[1]")
@@ -51,8 +51,7 @@ def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a real S3 server."""
     program = real_cluster.program("versitygw")
     folder = tmp_path_factory.mktemp("s3")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     environment = {**os.environ, "ROOT_ACCESS_KEY": "operator", "ROOT_SECRET_KEY": "a-secret-of-this-test"}
     command = [program, "--port", f"127.0.0.1:{port}", "--quiet", "posix", str(folder)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
