@@ -61,8 +61,9 @@ def bare(_server: Server) -> Iterator[Server]:
     yield _server
     made = Controllers(_server.api())
     made.remove(made.to_remove(tuple(KINDS.values())))
-    hosts.clear(_server)
+    # Namespaces first: a Deployment in one makes its pods anew as long as there is one.
     _server.clear()
+    hosts.clear(_server)
     until(lambda: _server.real.call("GET", f"/api/v1/namespaces/{NAMESPACE}")[0] == 404)
 
 
