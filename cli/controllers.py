@@ -50,7 +50,7 @@ def image(
     """Make the controllers' image: Debian's Python, what the program imports, no more. Needs neither Docker nor root.
 
     The same checkout and the same packages make the same bytes. Packages of Debian
-    are those that this machine's apt offers: make it anew for their security updates.
+    are the newest of this machine's apt sources: make it anew for security updates.
     Pushing uses the logins of Docker's configuration file.
     """
     import tempfile

@@ -82,8 +82,9 @@ class _Work:
         from operations.lease import Lease, this_process
         from tenancy.capacity.run import LEASE
 
-        access = stack.access_to(checked(self._name))
-        return None if self._dry_run else Lease(access.api(), LEASE, this_process())
+        if self._dry_run:
+            return None
+        return Lease(stack.access_to(checked(self._name)).api(), LEASE, this_process())
 
     def round(self, *, accept_loss: bool = False) -> int:
         """Look, and change what may be changed; an exit code."""

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from kubernetes.client.exceptions import ApiException
 
 from cluster.tenancy import DirectorySource, Tenancy
-from controllers.kinds import KINDS, TENANCY_CAPACITY, TENANCY_SYNC, Kind
+from controllers.kinds import KINDS, RBAC, TENANCY_CAPACITY, TENANCY_SYNC, Kind
 from controllers.manifests import KIND_LABEL, NAMESPACE, Wanted, objects
-from operations.kube import Key, Kube, Object, Place, key_of
+from operations.kube import Key, Kube, Object, Place, as_json, key_of, named
 from operations.lease import NAMESPACE as LEASES
 from tenancy.capacity import policies
 from tenancy.capacity.run import places_of
@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 MANAGER = "menagerie-controllers"
-_RBAC = "rbac.authorization.k8s.io/v1"
 _MORE = {
     "ConfigMap": Place("v1", "configmaps"),
     "Secret": Place("v1", "secrets"),
     "ServiceAccount": Place("v1", "serviceaccounts"),
-    "Role": Place(_RBAC, "roles"),
+    "Role": Place(f"{RBAC}/v1", "roles"),
     "Lease": Place("coordination.k8s.io/v1", "leases"),
     "PodDisruptionBudget": Place("policy/v1", "poddisruptionbudgets"),
 }
@@ -57,14 +56,11 @@ class Change:
     @property
     def what(self) -> str:
         """``Deployment menagerie-system/tenancy-sync``."""
-        kind, inside, name = self.key
-        return f"{kind} {inside}/{name}" if inside else f"{kind} {name}"
+        return named(self.key)
 
     def to_json(self) -> dict[str, Any]:
         """As `--json` gives it."""
-        kind, inside, name = self.key
-        place = {"kind": kind, "namespace": inside, "name": name}
-        return {"verb": self.verb, **place, "fields": list(self.fields)}
+        return {"verb": self.verb, **as_json(self.key), "fields": list(self.fields)}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from oci.tar import Entry
 from tools import build as programs
 from tools import cache, manifest
 
-USER = "65532:65532"
+_OWNER = f"{contents.USER}:{contents.USER}"
 CODE, PACKAGES = "opt/menagerie/code", "opt/menagerie/packages"
 _BUNDLE = "etc/ssl/certs/ca-certificates.crt"
 _ENVIRONMENT = (
@@ -42,8 +42,8 @@ _UNUSED = (
     "usr/share/applications/",
 )
 _FILES = {
-    "etc/passwd": "root:x:0:0::/:/nowhere\ncontroller:x:65532:65532::/:/nowhere\n",
-    "etc/group": "root:x:0:\ncontroller:x:65532:\n",
+    "etc/passwd": f"root:x:0:0::/:/nowhere\ncontroller:x:{contents.USER}:{contents.USER}::/:/nowhere\n",
+    "etc/group": f"root:x:0:\ncontroller:x:{contents.USER}:\n",
     # glibc asks only DNS for a host's name unless it is told to look into /etc/hosts first.
     "etc/nsswitch.conf": "hosts: files dns\n",
 }
@@ -74,7 +74,7 @@ def build(folder: Path, say: Say = lambda _: None) -> str:
         for layer, below in zip(layers, (f"usr/lib/python{contents.PYTHON}", PACKAGES, CODE), strict=True):
             _compile(layer, below)
         say("writing layers")
-        image = Image(tuple(tuple(entries(layer)) for layer in layers), _ENTRYPOINT, USER, _ENVIRONMENT)
+        image = Image(tuple(tuple(entries(layer)) for layer in layers), _ENTRYPOINT, _OWNER, _ENVIRONMENT)
         digest = write_layout(image, work / "layout")
         if folder.exists():
             shutil.rmtree(folder)

@@ -14,7 +14,8 @@ from cluster.allocations import CONTROLLERS_NAMESPACE
 from cluster.load import SPEC_FILE
 from cluster.tenancy import Tenancy
 from controllers.confinement import policies
-from controllers.kinds import Kind, rule
+from controllers.contents import USER
+from controllers.kinds import RBAC, Kind, rule
 from operations.lease import NAMESPACE as LEASES
 from operations.notebook import NAMESPACE as NOTEBOOKS
 
@@ -29,10 +30,7 @@ CONFIG_HASH = "menagerie.dev/config"
 """Annotation of pods: SHA-256 of what the ConfigMap holds, so that other files are other pods."""
 PORT = 9810
 REPLICAS = 2
-USER = 65532
-"""As the images that call themselves distroless have it: nobody else on a host."""
 _SPEC_FOLDER, _SECRETS_FOLDER = "/etc/menagerie/spec", "/etc/menagerie/secrets"
-_RBAC = "rbac.authorization.k8s.io"
 MOST_BYTES = 1_000_000
 """Of a ConfigMap: the API takes 1 MiB with its own words (core/v1, MaxSecretSize)."""
 
@@ -110,18 +108,18 @@ def _secret(secrets: Mapping[str, str]) -> Object:
 def _rights(kind: Kind, settings: Tenancy) -> Iterable[Object]:
     name = f"menagerie:{kind.name}"
     subjects = [{"kind": "ServiceAccount", "name": kind.name, "namespace": NAMESPACE}]
-    yield _object(f"{_RBAC}/v1", "ClusterRole", kind, name, None, rules=list(kind.rules(settings)))
-    ref = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
-    yield _object(f"{_RBAC}/v1", "ClusterRoleBinding", kind, name, None, roleRef=ref, subjects=subjects)
+    yield _object(f"{RBAC}/v1", "ClusterRole", kind, name, None, rules=list(kind.rules(settings)))
+    ref = {"apiGroup": RBAC, "kind": "ClusterRole", "name": name}
+    yield _object(f"{RBAC}/v1", "ClusterRoleBinding", kind, name, None, roleRef=ref, subjects=subjects)
     # Made here, since rights to make one can't be limited to a name.
     yield _kept("coordination.k8s.io/v1", "Lease", kind.lease, LEASES)
     for notebook in kind.notebooks:
         yield _kept("v1", "ConfigMap", notebook, NOTEBOOKS)
     own = [rule("coordination.k8s.io", ("leases",), ("get", "update"), (kind.lease,))]
     own += [rule("", ("configmaps",), ("get", "update"), kind.notebooks)] if kind.notebooks else []
-    yield _object(f"{_RBAC}/v1", "Role", kind, name, LEASES, rules=own)
-    ref = {"apiGroup": _RBAC, "kind": "Role", "name": name}
-    yield _object(f"{_RBAC}/v1", "RoleBinding", kind, name, LEASES, roleRef=ref, subjects=subjects)
+    yield _object(f"{RBAC}/v1", "Role", kind, name, LEASES, rules=own)
+    ref = {"apiGroup": RBAC, "kind": "Role", "name": name}
+    yield _object(f"{RBAC}/v1", "RoleBinding", kind, name, LEASES, roleRef=ref, subjects=subjects)
 
 
 def _deployment(kind: Kind, wanted: Wanted) -> Object:

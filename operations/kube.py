@@ -24,6 +24,17 @@ def key_of(thing: Object) -> Key:
     return thing["kind"], metadata.get("namespace", ""), metadata["name"]
 
 
+def named(key: Key) -> str:
+    """For people: ``Deployment menagerie-system/tenancy-sync``."""
+    kind, inside, name = key
+    return f"{kind} {inside}/{name}" if inside else f"{kind} {name}"
+
+
+def as_json(key: Key) -> dict[str, str]:
+    """As `--json` gives it."""
+    return dict(zip(("kind", "namespace", "name"), key, strict=True))
+
+
 class Place(NamedTuple):
     """Where objects of a kind are."""
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from cluster.tenancy import Leavers, Tenancy
-from operations.kube import Key, key_of
+from operations.kube import Key, as_json, key_of, named
 from tenancy.directory import Kind, Roster, Tenant
 from tenancy.directory.names import assign
 from tenancy.sync.compare import differences
@@ -50,14 +50,11 @@ class Change:
     @property
     def what(self) -> str:
         """``ResourceQuota team-robotics/menagerie``."""
-        kind, inside, name = self.key
-        return f"{kind} {inside}/{name}" if inside else f"{kind} {name}"
+        return named(self.key)
 
     def to_json(self) -> dict[str, Any]:
         """As `--json` gives it."""
-        kind, inside, name = self.key
-        place = {"kind": kind, "namespace": inside, "name": name}
-        return {"verb": self.verb, **place, "tenant": str(self.tenant or ""), "reason": self.reason}
+        return {"verb": self.verb, **as_json(self.key), "tenant": str(self.tenant or ""), "reason": self.reason}
 
 
 @dataclass(frozen=True)
