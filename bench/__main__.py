@@ -14,6 +14,7 @@ import typer
 
 from bench import (
     bare,
+    growth,
     inventory,
     machine,
     neighbours,
@@ -66,6 +67,7 @@ def main(
         *inventory.measure(_say),
         *workers.measure(_say),
         *recovery.measure(_say),
+        *growth.measure(_say),
         *planner.measure(_say),
         *_neighbours(),
         *_control_planes(),

@@ -6,11 +6,9 @@ Uses the lab that is up, or one of its own that it takes away afterwards. What i
 from __future__ import annotations
 
 import random
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -18,23 +16,20 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from bench import alone
+from bench import alone, on_lab
 from bench.faults import Victims
 from bench.figures import Figure
 from bench.group import CommandError
 from bench.injections import do
-from bench.toolkit import MENAGERIE
-from cluster.load import find_cluster, load_cluster
 from cluster.spec import Cluster
 from etcd.members import data_dir
 from etcd.templates import unit_name
 from lab import hosts
 from lab.errors import LabError
-from operations.access import API_TIMEOUT_S, ROOT, Access
-from operations.stack import access_to, has_stack
+from operations.access import API_TIMEOUT_S, Access
+from operations.stack import access_to
 from operations.waiting import TimedOutError, wait_until
 
-CLUSTER = "lab"
 ROUNDS = 3
 AIM_S = 60.0
 _SERVES_S = 120.0
@@ -42,8 +37,7 @@ _SERVES_S = 120.0
 
 def measure(say: Callable[[str], None], rounds: int = ROUNDS) -> list[Figure]:
     """The three losses, in turns. LabError, CommandError or TimedOutError where one is not mended."""
-    cluster = load_cluster(find_cluster(CLUSTER, ROOT))
-    with _lab(cluster, say):
+    with on_lab.lab(say) as cluster:
         access = access_to(cluster)
         seen: dict[str, list[float]] = {}
         for number in range(1, rounds + 1):
@@ -68,10 +62,10 @@ def member(cluster: Cluster, access: Access) -> float:
 
 def every_member(cluster: Cluster, access: Access) -> float:
     """All members of main lose their disks; the newest backup, made just before, is restored."""
-    _run("etcd", "backup", cluster.name, "main")
+    on_lab.run("etcd", "backup", cluster.name, "main")
     _lose([each.name for each in access.outputs.etcds["main"].members], cluster)
     taken = _seconds(access, "etcd", "restore", cluster.name, "main", "--yes")
-    _run("etcd", "forget", cluster.name, "main", "--older-than", "0s")
+    on_lab.run("etcd", "forget", cluster.name, "main", "--older-than", "0s")
     return taken
 
 
@@ -96,15 +90,9 @@ def _lose(members: list[str], cluster: Cluster) -> None:
 def _seconds(access: Access, *verb: str) -> float:
     """From the start of a verb until it is done and the API takes a write."""
     began = time.monotonic()
-    _run(*verb)
+    on_lab.run(*verb)
     wait_until(lambda: _not_written(access), _SERVES_S, lambda _: None, every_s=0.2)
     return time.monotonic() - began
-
-
-def _run(*verb: str) -> None:
-    done = subprocess.run([MENAGERIE, *verb], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise CommandError(f"menagerie {' '.join(verb)} ended with {done.returncode}: {done.stderr.strip()[-2000:]}")
 
 
 def _not_written(access: Access) -> str:
@@ -116,18 +104,6 @@ def _not_written(access: Access) -> str:
     except (ApiException, urllib3.exceptions.HTTPError) as error:
         return f"the API takes no write: {error}"
     return ""
-
-
-@contextmanager
-def _lab(cluster: Cluster, say: Callable[[str], None]) -> Iterator[None]:
-    was_up = has_stack(cluster)
-    say("the lab comes up" if not was_up else "on the lab that is up")
-    _run("up", cluster.name, "--json")
-    try:
-        yield
-    finally:
-        if not was_up:
-            _run("destroy", cluster.name, "--yes")
 
 
 def main(

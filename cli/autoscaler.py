@@ -169,9 +169,8 @@ class _Work:
 
     def confirm(self) -> None:
         from cli.asking import confirm
-        from scheduling.autoscaler.supply import grown
 
-        pools = ", ".join(grown(self.cluster, self._settings))
+        pools = ", ".join(self._settings.grown(self.cluster.spec.pools))
         again = f"autoscaler run {self.cluster.name}"
         confirm(
             f"Let pools {pools} of {self.cluster.name} grow and shrink by themselves?",
@@ -206,8 +205,8 @@ class _Work:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
+        from cluster.autoscaler import LEASE
         from operations.lease import Lease, this_process
-        from scheduling.autoscaler.run import LEASE
 
         lease = Lease(self._access.api(), LEASE, this_process())
         with lease.holding():

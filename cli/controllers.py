@@ -100,8 +100,9 @@ def apply(
     from operations.record import one_operation
     from operations.waiting import wait_until
 
+    named = _named(words(only))
     work = _Work(checked(cluster))
-    wanted = work.wanted(cluster, image, words(only))
+    wanted = work.wanted(cluster, image, named)
     changes = work.controllers.look(wanted)
     view = controllers_view.View(work.cluster, quiet=as_json)
     view.show(changes)
@@ -144,10 +145,12 @@ def remove(
     Namespaces, hosts' teams and admission policies of tenancy stay. Safe to interrupt.
     """
     from cli import controllers_view
+    from controllers.kinds import KINDS
     from operations.record import one_operation
 
+    named = _named(words(only)) or tuple(KINDS.values())
     work = _Work(checked(cluster))
-    changes = work.controllers.to_remove(_kinds(words(only)))
+    changes = work.controllers.to_remove(named)
     view = controllers_view.View(work.cluster, quiet=as_json)
     view.show(changes)
     if changes and not dry_run:
@@ -170,8 +173,8 @@ class _Work:
         self.access: Access = stack.access_to(cluster)
         self.controllers: Controllers = Controllers(self.access.api())
 
-    def wanted(self, given: str, image: str | None, only: tuple[str, ...]) -> Wanted:
-        """What the spec asks for. NoImageError where none runs and none is named."""
+    def wanted(self, given: str, image: str | None, named: tuple[Kind, ...]) -> Wanted:
+        """What the spec asks for, or those of the kinds that are named. NoImageError where none runs and none is named."""
         from cluster.load import find_cluster
         from cluster.tenancy import secret_names
         from controllers.gather import files_of, image_of
@@ -181,7 +184,7 @@ class _Work:
         from tenancy.directory.choose import settings_of
 
         settings = settings_of(self.cluster)
-        kinds = _kinds(only) if only else wanted(settings)
+        kinds = named or wanted(settings)
         chosen = image or image_of(state.image for state in self.controllers.states())
         files = files_of(self.cluster.spec, find_cluster(given, ROOT))
         names = secret_names(settings) if any(kind.directory for kind in kinds) else ()
@@ -189,14 +192,10 @@ class _Work:
         return Wanted(chosen, files, settings, kinds, secrets)
 
 
-def _kinds(only: tuple[str, ...]) -> tuple[Kind, ...]:
+def _named(only: tuple[str, ...]) -> tuple[Kind, ...]:
     from cluster.fields import did_you_mean
     from controllers.kinds import KINDS
 
-    for name in only:
-        if name not in KINDS:
-            known = ", ".join(KINDS)
-            raise typer.BadParameter(
-                f"--only: there is no controller {name}{did_you_mean(name, KINDS)}; there are: {known}"
-            )
-    return tuple(kind for name, kind in KINDS.items() if not only or name in only)
+    if unknown := [f"no controller {name}{did_you_mean(name, KINDS)}" for name in only if name not in KINDS]:
+        raise typer.BadParameter("\n  ".join([*unknown, f"there are: {', '.join(KINDS)}"]), param_hint="--only")
+    return tuple(kind for name, kind in KINDS.items() if name in only)

@@ -11,11 +11,16 @@ Defaults are those that others run with, as their pages say them (2026-11):
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pydantic import Field
 
 from cluster.model import Model
+from cluster.pools import Pool
 from cluster.quantities import DurationMs, Name, Share
 
+LEASE = "menagerie-autoscaler"
+"""Whoever holds it acts on the cluster."""
 _SECOND = 1_000
 _MINUTE = 60 * _SECOND
 
@@ -67,3 +72,9 @@ class Autoscaler(Model):
     """How often an hour a machine of a spot pool is taken away, on average. Default: 0."""
     data: dict[Name, dict[str, str]] = Field(default={})
     """Names of data -> labels of the hosts that are near to it, for pods that say near which data they like to be."""
+
+    def grown(self, pools: Mapping[str, Pool]) -> tuple[str, ...]:
+        """Names of those of a spec's pools that grow and shrink."""
+        if self.pools is not None:
+            return self.pools
+        return tuple(name for name, pool in pools.items() if pool.site is None and pool.max > pool.min)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from cluster.document import Where, show
+from cluster.network import FlannelBackend
 from cluster.sites import Site
-from cluster.spec import ClusterSpec, FlannelBackend
+from cluster.spec import ClusterSpec
 from cluster.vpn import tunnel_mtu
 
 VXLAN_OVERHEAD = 50

@@ -13,6 +13,7 @@ from cluster import (
     ceph,
     kernel,
     links,
+    network,
     pools,
     provisioning,
     registries,
@@ -84,6 +85,7 @@ def _describe(name: str, definition: dict[str, Any]) -> None:
         getattr(module, name)
         for module in (
             spec,
+            network,
             autoscaler,
             pools,
             sites,

@@ -59,6 +59,8 @@ def region_pools(spec: ClusterSpec) -> dict[str, Pool]:
 
 def has_gpus(spec: ClusterSpec, pool: Pool) -> bool:
     """Whether the catalogue knows GPUs in a pool's machines."""
+    if spec.control_plane.cloud not in catalogue.CLOUDS:
+        return False
     found = catalogue.of(spec.control_plane.cloud).machine_types.get(pool.machine or "")
     return bool(found and found.type and found.type.gpus)
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from cluster.artefacts import ArtefactSource
-from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdHosts, FlannelBackend, RoleName
+from cluster.network import FlannelBackend
+from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdHosts, RoleName
 from cluster.storage import controllers_pool, has_file
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.members import agent_port, settings

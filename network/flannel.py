@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from cluster.mtu import VXLAN_OVERHEAD, pod_mtu
-from cluster.spec import Cluster, ClusterSpec, FlannelBackend
+from cluster.network import FlannelBackend
+from cluster.spec import Cluster, ClusterSpec
 
 
 def net_conf(cluster: Cluster, *, in_cloud: bool = False) -> dict[str, Any]:

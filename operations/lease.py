@@ -67,6 +67,10 @@ class Lease:
         if not self.held():
             raise LostTheLockError(f"the Lease {self._name} was lost: it was not renewed in time, or another took it")
 
+    def other(self) -> str:
+        """Who else holds it now; "" where nobody does. Raises kubernetes' ApiException and urllib3's HTTPError."""
+        return self._other(*self._read())[0]
+
     @contextmanager
     def holding(self, wait: Callable[[HeldError], None] | None = None) -> Iterator[None]:
         """Hold it for the length of a block. wait: told who holds it, to return when it is to be asked for again.
@@ -106,16 +110,22 @@ class Lease:
                     raise
                 raise HeldError(self._just_begun) from None
             return
-        spec = found.spec or client.V1LeaseSpec()
-        other = spec.holder_identity and spec.holder_identity != self._holder
-        age_s = (now - spec.renew_time).total_seconds() if spec.renew_time else float("inf")
-        if other and age_s <= (spec.lease_duration_seconds or self._lasts_s):
+        other, age_s = self._other(found, now)
+        if other:
             raise HeldError(
-                f"{spec.holder_identity} acts on this cluster as {self._name}, and said so {max(age_s, 0):.0f} s ago; "
+                f"{other} acts on this cluster as {self._name}, and said so {age_s:.0f} s ago; "
                 f"end it first, or wait {self._lasts_s} s if it is dead"
             )
         if not self._write(found, now):
             raise HeldError(self._just_begun)
+
+    def _other(self, found: Any, now: datetime) -> tuple[str, float]:
+        """Who else holds it, and for how many seconds they have not said so; "" where nobody does."""
+        spec = (found and found.spec) or client.V1LeaseSpec()
+        age_s = (now - spec.renew_time).total_seconds() if spec.renew_time else float("inf")
+        if spec.holder_identity == self._holder or age_s > (spec.lease_duration_seconds or self._lasts_s):
+            return "", 0.0
+        return spec.holder_identity or "", max(age_s, 0.0)
 
     @property
     def _just_begun(self) -> str:

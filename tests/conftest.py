@@ -127,6 +127,7 @@ _WITH_PROGRAMS = (
     "tenancy/test_command.py",
     "tenancy/test_ldap.py",
     "tenancy/test_real_api.py",
+    "userdata/test_apply_in_turn.py",
     "userdata/test_turns.py",
     "workers/test_as_ansible.py",
 )

@@ -8,8 +8,9 @@ from ipaddress import IPv4Network
 from cluster import catalogue
 from cluster.artefacts import ArtefactSource
 from cluster.mtu import pod_mtu
+from cluster.network import FlannelBackend
 from cluster.quantities import format_bytes
-from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdCluster, FlannelBackend, RoleName
+from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdCluster, RoleName
 from cluster.vpn import ENDS, gateway
 from etcd.members import members, settings
 from flows.flow import Role, Table

@@ -14,6 +14,7 @@ _MODULES = (
     _HERE / "boot" / "host.py",
     _HERE / "boot" / "store.py",
     _HERE / "refresh" / "units.py",
+    _HERE / "refresh" / "turns.py",
     _OWN / "main.py",
 )
 _PROGRAM, _UNIT = "/usr/local/sbin/menagerie-apply", "menagerie-apply@.service"

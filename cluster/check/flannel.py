@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
 from cluster.mtu import paths, tightest
+from cluster.network import FlannelBackend
 from cluster.quantities import SMALLEST_MTU
-from cluster.spec import Cloud, FlannelBackend
+from cluster.spec import Cloud
 
 _MTU: Where = ("network", "flannel", "mtu")
 _BACKEND: Where = ("network", "flannel", "backend")

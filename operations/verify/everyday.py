@@ -13,7 +13,7 @@ from cluster.spec import Cluster
 from operations.access import API_TIMEOUT_S
 from operations.etcds.client import EtcdClient
 from operations.nodes import least_in_region
-from operations.verify.proof import Context, FailedProofError, Proof, demand
+from operations.verify.proof import Context, FailedProofError, Proof, demand, lacks_machines
 from operations.verify.workload import PORT, Pod
 from operations.waiting import TimedOutError, nodes_missing, wait_until
 
@@ -165,16 +165,19 @@ PROOFS = (
         "direct",
         "pods on one layer-2 segment talk with no encapsulated packet",
         pods_on_one_segment_talk_without_encapsulation,
-        needs_machines=True,
+        lacks=lacks_machines,
     ),
     Proof(
-        "vxlan", "pods across segments talk through VXLAN", pods_across_segments_talk_through_vxlan, needs_machines=True
+        "vxlan",
+        "pods across segments talk through VXLAN",
+        pods_across_segments_talk_through_vxlan,
+        lacks=lacks_machines,
     ),
     Proof("service", "a Service name resolves and answers, from every node", a_service_name_resolves_and_answers),
     Proof(
         "logs",
         "kubectl logs and exec work although API servers have no route to workers or pods",
         logs_and_exec_work_without_a_route,
-        needs_machines=True,
+        lacks=lacks_machines,
     ),
 )

@@ -13,7 +13,7 @@ from etcd.templates import unit_name
 from operations.access import API_TIMEOUT_S
 from operations.etcds.client import EtcdClient
 from operations.status import balancer_states, not_well
-from operations.verify.proof import Context, Proof, demand
+from operations.verify.proof import Context, Proof, demand, lacks_machines
 from operations.verify.workload import Workload
 from operations.waiting import wait_until
 
@@ -103,28 +103,28 @@ PROOFS = (
         "events-down",
         "a stopped events etcd leaves the API serving and the load balancer's backends up",
         a_dead_events_etcd_leaves_the_api_serving,
-        needs_machines=True,
+        lacks=lacks_machines,
         effect="stops the events etcd for some seconds: Events of that time are lost",
     ),
     Proof(
         "api-server-killed",
         "one API-server host killed: writes go on, and the next up replaces it",
         writes_go_on_without_an_api_server,
-        needs_machines=True,
+        lacks=lacks_machines,
         effect=_EFFECT,
     ),
     Proof(
         "main-member-killed",
         "one member of etcd main killed: writes go on",
         writes_go_on_without_a_member_of_main,
-        needs_machines=True,
+        lacks=lacks_machines,
         effect=_EFFECT,
     ),
     Proof(
         "events-member-killed",
         "one member of etcd events killed: writes go on",
         writes_go_on_without_a_member_of_events,
-        needs_machines=True,
+        lacks=lacks_machines,
         effect=_EFFECT,
     ),
 )

@@ -98,13 +98,23 @@ class Context:
 
 @dataclass(frozen=True)
 class Proof:
-    """One claim about the cluster. `run` returns what was seen, or raises: FailedProofError says what was seen."""
+    """One claim about the cluster. `run` returns what was seen, or raises: FailedProofError says what was seen.
+
+    lacks: why it can't be tried on this cluster, "" where it can.
+    """
 
     name: str
     claim: str
     run: Callable[[Context], str]
-    needs_machines: bool = False
+    lacks: Callable[[Context], str] = lambda _: ""
     effect: str = "reads, and runs small pods in a namespace of its own"
+
+
+def lacks_machines(context: Context) -> str:
+    """For proofs that break machines, or listen to them."""
+    if context.offered is None:
+        return "needs machines that it may break or listen to, which this provider does not offer"
+    return ""
 
 
 @dataclass(frozen=True)

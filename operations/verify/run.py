@@ -9,13 +9,13 @@ from contextlib import ExitStack
 from cluster.fields import did_you_mean
 from cluster.spec import Cluster
 from operations.access import Access
-from operations.verify import everyday, faults, site
+from operations.verify import everyday, faults, growth, site
 from operations.verify.proof import Context, FailedProofError, Machines, Proof, Result
 from operations.verify.workload import workload
 from operations.waiting import Report
 
 FAULTS: tuple[Proof, ...] = (*faults.PROOFS, *site.FAULTS)
-PROOFS: tuple[Proof, ...] = (*everyday.PROOFS, *site.EVERYDAY, *FAULTS)
+PROOFS: tuple[Proof, ...] = (*everyday.PROOFS, *site.EVERYDAY, *growth.PROOFS, *FAULTS)
 
 
 class UnknownProofError(Exception):
@@ -57,9 +57,9 @@ def verify(
 
 
 def _attempt(proof: Proof, context: Context) -> tuple[str, str]:
-    if proof.needs_machines and context.offered is None:
-        return "skipped", "needs machines that it may break or listen to, which this provider does not offer"
     try:
+        if reason := proof.lacks(context):
+            return "skipped", reason
         return "proved", proof.run(context)
     except FailedProofError as error:
         return "failed", str(error)

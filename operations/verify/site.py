@@ -10,7 +10,7 @@ from kubernetes import client
 
 from operations.access import API_TIMEOUT_S
 from operations.verify.everyday import three_hosts
-from operations.verify.proof import Context, Proof, demand
+from operations.verify.proof import Context, Proof, demand, lacks_machines
 from operations.verify.workload import Pod
 from operations.waiting import nodes_missing, wait_until
 
@@ -125,7 +125,7 @@ EVERYDAY = (
         "rack",
         "pods of one rack talk while nothing is routed out of it",
         pods_of_a_rack_talk_within_it,
-        needs_machines=True,
+        lacks=lacks_machines,
         effect="cuts one rack off for some seconds",
     ),
 )
@@ -134,7 +134,7 @@ FAULTS = (
         "uplink-cut",
         "a site whose uplink is cut keeps its pods, which reach one another, and recovers alone",
         a_site_outlives_its_uplink,
-        needs_machines=True,
+        lacks=lacks_machines,
         effect=f"cuts the site off for {CUT_S} s; its nodes are unknown meanwhile",
     ),
 )

@@ -26,7 +26,7 @@ PODS_TIMEOUT_S = 120
 _LABELS = {"app": "probe"}
 _OURS = {"app.kubernetes.io/managed-by": "menagerie-verify"}
 # What the "restricted" Pod Security Standard asks for.
-_CONTAINER_SECURITY = {
+CONTAINER_SECURITY = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
     "runAsNonRoot": True,
@@ -83,7 +83,7 @@ class Workload:
                         "name": "web",
                         "image": IMAGE,
                         "command": ["sleep", "infinity"],
-                        "securityContext": _CONTAINER_SECURITY,
+                        "securityContext": CONTAINER_SECURITY,
                     }
                 ],
             },
@@ -146,7 +146,7 @@ def _daemon_set(word: str) -> dict[str, Any]:
         "command": ["sh", "-c", f"echo started {word}; {serve}"],
         "ports": [{"containerPort": PORT}],
         "readinessProbe": {"httpGet": {"path": "/", "port": PORT}, "periodSeconds": 1},
-        "securityContext": _CONTAINER_SECURITY,
+        "securityContext": CONTAINER_SECURITY,
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
     }
     pod = {

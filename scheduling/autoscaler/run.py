@@ -18,8 +18,6 @@ from scheduling.autoscaler.memory import Memory
 from scheduling.autoscaler.seen import World
 from scheduling.planner import Budget, Policy
 
-LEASE = "menagerie-autoscaler"
-"""Whoever holds it acts."""
 FRESH_S = 60.0
 """How old a look may be for a removal. What is left is decided anew by the next."""
 _REMOVALS = (Act.CORDON, Act.DRAIN, Act.REMOVE, Act.FORGET)

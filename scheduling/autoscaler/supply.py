@@ -37,13 +37,6 @@ SYSTEM_DISK_PERCENT = 15
 _LEARNT_LABELS_NOT = (HOSTNAME_LABEL, ZONE_LABEL)
 
 
-def grown(cluster: Cluster, settings: Autoscaler) -> tuple[str, ...]:
-    """Pools that the autoscaler grows and shrinks."""
-    if settings.pools is not None:
-        return settings.pools
-    return tuple(name for name, pool in cluster.spec.pools.items() if pool.site is None and pool.max > pool.min)
-
-
 def supplies(
     cluster: Cluster,
     settings: Autoscaler,
@@ -60,7 +53,10 @@ def supplies(
     for node in nodes:
         if node.pool in there:
             there[node.pool].append(node)
-    wanted, dearest = set(grown(cluster, settings)), max([MILLION, *_known_prices(cluster, settings).values()])
+    wanted, dearest = (
+        set(settings.grown(cluster.spec.pools)),
+        max([MILLION, *_known_prices(cluster, settings).values()]),
+    )
     found, notices = {}, []
     for name, pool in cluster.spec.pools.items():
         own = there[name]

@@ -100,6 +100,15 @@ def test_a_mistyped_proof_is_named_with_the_nearest_one_and_all_there_are(menage
     assert "vxlan" in ran.err
 
 
+@pytest.mark.parametrize("verb", ("apply", "remove"))
+def test_a_mistyped_controller_is_told_before_anything_is_asked_of_the_cluster(menagerie: Menagerie, verb: str) -> None:
+    ran = menagerie("controllers", verb, "lab", "--only", "tenancy-sink,quotas")
+    said = " ".join(ran.err.replace("│", " ").split())
+    assert ran.code == 2
+    assert "for --only: no controller tenancy-sink; did you mean tenancy-sync or tenancy-capacity?" in said
+    assert "no controller quotas there are: tenancy-sync, tenancy-capacity" in said
+
+
 def test_a_list_of_proofs_can_be_of_some(menagerie: Menagerie) -> None:
     ran = menagerie("verify", "lab", "--list", "--only", "vxlan,direct", "--json")
     assert [proof["name"] for proof in ran.json] == ["direct", "vxlan"]

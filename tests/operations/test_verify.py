@@ -12,7 +12,7 @@ from cluster.spec import Cluster
 from lab.errors import LabError
 from operations.etcds.client import EtcdError
 from operations.verify import run
-from operations.verify.proof import Context, Machines, Proof, RepairError, Result, demand
+from operations.verify.proof import Context, Machines, Proof, RepairError, Result, demand, lacks_machines
 from operations.verify.workload import Workload
 from operations.waiting import TimedOutError
 from tests.operations.conftest import FakeAccess, outputs
@@ -117,7 +117,7 @@ def test_pods_that_can_not_be_started_fail_only_the_proofs_that_ask_for_them(pro
 
 
 def test_a_proof_that_needs_machines_is_skipped_where_there_are_none(lab: Cluster, pods: Pods) -> None:
-    proof = Proof("kill", "", fails_with(AssertionError("it ran")), needs_machines=True)
+    proof = Proof("kill", "", fails_with(AssertionError("it ran")), lacks=lacks_machines)
     access = FakeAccess(outputs())
     (result,) = run.verify(lab, access, (proof,), None, lambda _: None, lambda _: None)  # type: ignore[arg-type]
     assert result.outcome == "skipped"

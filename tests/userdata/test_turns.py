@@ -23,7 +23,7 @@ from tests.programs import program
 from userdata import refreshing
 
 UNIT, LOCK = "kube-apiserver.service", "/menagerie/restart/kube-apiserver.service"
-GONE = "etcd main is out of reach; tried again in ten minutes: "
+GONE = "etcd main is out of reach: "
 SILENT = "context deadline exceeded while waiting for connections to become ready"
 SLACK_S = 2.0
 

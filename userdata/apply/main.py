@@ -9,6 +9,7 @@ from typing import Any
 
 from ..boot.host import Failure, digest, run, say, write
 from ..boot.store import PAYLOAD, ask_store, unpacked
+from ..refresh.turns import in_turn
 from ..refresh.units import PATIENCE_S, TICK_S, changed_at, started_at, succeeds
 
 WANTED = "payload.sha256"
@@ -61,13 +62,16 @@ def late(unit: str, paths: list[str]) -> bool:
     return bool(started and there) and started <= changed_at(there) + TICK_S
 
 
-def restart(unit: str, lock: list[str]) -> None:
+def restart(unit: str, lock: list[str], refresh: dict[str, Any]) -> None:
+    """Restart a unit, under its lock if it has one: without an etcd that could give it a turn, Failure at once."""
     command = ["systemctl", "restart", unit]
-    why = succeeds([*lock, *command], PATIENCE_S)
+    # Behind -- etcdctl takes no word for a flag of its own.
+    turn = ["--", "/bin/sh", "-c", 'echo "the turn of $1 has come" && exec systemctl restart "$1"', "turn", unit]
+    why = in_turn([*lock, *turn], refresh) if lock else succeeds(command, PATIENCE_S)
     if lock and FULL in why:
         why = succeeds(command, PATIENCE_S)
     if why:
-        raise Failure(f"{unit} did not come back from its restart: {why}")
+        raise Failure(f"the restart of {unit} failed: {why}")
     say(f"{unit} restarted")
 
 
@@ -82,7 +86,7 @@ def apply(sha256: str) -> None:
     # The agent starts first and is restarted last: an operator waits for its answer.
     for unit in reversed(config["start"]):
         if late(unit, paths.get(unit, [])):
-            restart(unit, locks.get(unit, []))
+            restart(unit, locks.get(unit, []), config["refresh"])
     gone = sorted({path for other in others for path in places(other)} - places(config))
     for path in gone:
         Path(path).unlink(missing_ok=True)

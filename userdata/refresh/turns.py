@@ -24,7 +24,7 @@ def out_of_reach(refresh: dict[str, Any]) -> str:
         return ""
     # What gRPC saw is the innermost of several errors, in a line of JSON.
     why = reason.rpartition("desc = ")[2].splitlines()[0].strip('\\"}')
-    return f"etcd {refresh['etcd']} is out of reach; tried again in ten minutes: {why}"
+    return f"etcd {refresh['etcd']} is out of reach: {why}"
 
 
 def in_turn(command: list[str], refresh: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from scheduling.autoscaler.memory import Memory
 from scheduling.autoscaler.seen import Supply, World
 from scheduling.autoscaler.simulate.cloud import START_S, Cloud
 from scheduling.autoscaler.simulate.trace import Arrival
-from scheduling.autoscaler.supply import choices_of, grown, supplies
+from scheduling.autoscaler.supply import choices_of, supplies
 from scheduling.planner import Policy
 
 _LONGEST_STEP_S = 300.0
@@ -74,7 +74,7 @@ class Setting:
 def setting_of(cluster: Cluster, settings: Autoscaler, limits: Limits) -> Setting:
     """The cluster's pools that grow. UnknownSizeError."""
     known, notices = supplies(cluster, settings, (), {})
-    names = grown(cluster, settings)
+    names = settings.grown(cluster.spec.pools)
     if missing := [name for name in names if name not in known]:
         raise UnknownSizeError(f"pools {', '.join(missing)} can't be simulated: {'; '.join(notices)}")
     return Setting(

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster.autoscaler import LEASE
 from operations import removals
 from operations.record import store
 from scheduling.autoscaler.hands import NOTEBOOK
-from scheduling.autoscaler.run import LEASE
 from tests.operations.real_cluster import World, world
 from tests.operations.repairs import joined
 

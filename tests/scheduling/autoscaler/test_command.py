@@ -13,11 +13,11 @@ from typing import NamedTuple
 import pytest
 
 from cli.running import run
+from cluster.autoscaler import LEASE
 from cluster.load import check_paths
 from cluster.spec import Cluster
 from operations.lease import Lease
 from scheduling.autoscaler.choose import settings_of
-from scheduling.autoscaler.run import LEASE
 from tests.operations.conftest import outputs
 from tests.operations.real_cluster import World
 from tests.scheduling.autoscaler.machines import POOL, Machines

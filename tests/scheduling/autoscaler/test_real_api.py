@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from cluster.autoscaler import LEASE
 from cluster.spec import Cluster
 from operations.drain import mark_of
 from operations.lease import HeldError, Lease
 from scheduling.autoscaler.choose import settings_of
 from scheduling.autoscaler.decision import Act
 from scheduling.autoscaler.hands import Hands
-from scheduling.autoscaler.run import LEASE
 from scheduling.autoscaler.telling import Teller
 from scheduling.planner import Fate
 from tests.operations.real_cluster import World
@@ -227,6 +227,8 @@ def test_two_never_act_at_once_and_who_is_dead_is_followed(real: World) -> None:
         with pytest.raises(HeldError, match="one acts on this cluster"), second.holding():
             pass
         assert not second.held()
+        assert (first.other(), second.other()) == ("", "one")
+    assert second.other() == ""
     third = Lease(real.api(), LEASE, "three", lasts_s=3)
     third._take()  # and dies
 

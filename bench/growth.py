@@ -1,0 +1,145 @@
+"""``python -m bench.growth``: seconds from a submitted job until it runs on a host that was not there, by part.
+
+Uses the lab that is up, or one of its own that it takes away afterwards. The lab's pool in the region gets room for one host more,
+and `autoscaler run` looks after it as a service does, with the defaults of the spec. Between rounds the host that came is taken away.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+
+from bench import alone, on_lab
+from bench.figures import Figure
+from bench.group import CommandError
+from bench.toolkit import MENAGERIE
+from cluster.load import find_cluster
+from lab import hosts
+from lab.errors import LabError
+from operations.access import API_TIMEOUT_S, ROOT
+from operations.growth import Probe
+from operations.stack import access_to
+from operations.verify.workload import IMAGE
+from operations.waiting import TimedOutError, wait_until
+
+ROUNDS = 3
+POOL = "region"
+PARTS = {
+    "decide": "from the submitted job until a host is made: the pod is seen, has waited for `settle`, and is planned for",
+    "boot": "until its kubelet has registered: power on, user data, programs from the mirror, a join token",
+    "join": "until the node is Ready, with its network",
+    "place": "until the pod is bound to it",
+    "pull": "until the pod has its network and its image, of 2 MB",
+    "start": "until its container runs",
+}
+_PART_S, _LOOK_S = 900.0, 0.1
+
+
+def measure(say: Callable[[str], None], rounds: int = ROUNDS) -> list[Figure]:
+    """Each part of each round. LabError, CommandError or TimedOutError where a job does not get to run."""
+    seen: list[dict[str, float]] = []
+    with on_lab.lab(say) as cluster, _room(say) as spec:
+        probe = Probe(access_to(cluster).api(), "default", POOL)
+        with _autoscaler(spec):
+            for number in range(1, rounds + 1):
+                seen.append(_round(probe))
+                say(f"round {number}: " + ", ".join(f"{name} {value:.1f} s" for name, value in seen[-1].items()))
+    parts = [
+        Figure(f"submitted to running: {name}", "s", tuple(s[name] for s in seen), None, PARTS[name]) for name in PARTS
+    ]
+    return [Figure("submitted to running on a new host", "s", tuple(sum(s.values()) for s in seen)), *parts]
+
+
+def _round(probe: Probe) -> dict[str, float]:
+    """Seconds of each part, in order. The host and the job are gone afterwards."""
+    there = set(hosts.known())
+    looks = (
+        lambda: set(hosts.known()) > there,
+        probe.has_node,
+        probe.has_ready_node,
+        probe.is_bound,
+        probe.has_image,
+        probe.runs,
+    )
+    seconds = {}
+    began = time.monotonic()
+    probe.submit({"image": IMAGE, "command": ["sleep", "600"]})
+    try:
+        for name, look in zip(PARTS, looks, strict=True):
+            _until(look, name)
+            now = time.monotonic()
+            seconds[name], began = now - began, now
+    finally:
+        probe.delete()
+        # While its kubelet is there to say that the pod is gone.
+        _until(lambda: probe.pod() is None, "the job's end")
+        node = probe.node()
+        for name in set(hosts.known()) - there:
+            hosts.delete(name)
+        if node:
+            probe.core.delete_node(node.metadata.name, _request_timeout=API_TIMEOUT_S)
+    return seconds
+
+
+def _until(reached: Callable[[], bool], what: str) -> None:
+    wait_until(lambda: "" if reached() else f"{what} lasts", _PART_S, lambda _: None, _LOOK_S)
+
+
+@contextmanager
+def _room(say: Callable[[str], None]) -> Iterator[str]:
+    """The lab's spec with a pool that may grow by one, and the lab as it says; afterwards the lab is as it was."""
+    with tempfile.TemporaryDirectory() as above:
+        folder = Path(above) / on_lab.CLUSTER
+        shutil.copytree(find_cluster(on_lab.CLUSTER, ROOT).parent, folder)
+        path = folder / "cluster.yaml"
+        text = yaml.safe_load(path.read_text())
+        text["pools"][POOL]["max"] = text["pools"][POOL]["min"] + 1
+        text["autoscaler"] = {}
+        path.write_text(yaml.safe_dump(text))
+        say("the pool gets room for one host more")
+        on_lab.run("up", str(path), "--json")
+        try:
+            yield str(path)
+        finally:
+            on_lab.run("up", on_lab.CLUSTER, "--json")
+
+
+@contextmanager
+def _autoscaler(spec: str) -> Iterator[None]:
+    """As a service. CommandError where it ended by itself."""
+    with tempfile.TemporaryFile("w+") as told:
+        command = [MENAGERIE, "autoscaler", "run", spec, "--yes"]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=told, stderr=told) as process:
+            try:
+                yield
+                ended = process.poll()
+            finally:
+                process.terminate()
+        if ended is not None:
+            told.seek(0)
+            raise CommandError(f"autoscaler run ended with {ended}: {told.read()[-2000:]}")
+
+
+def main(
+    rounds: Annotated[int, typer.Option(min=1, help="How often a job is submitted.")] = ROUNDS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Measure how long a job waits for a host that has to be made for it, by part."""
+    alone.run(lambda say: measure(say, rounds), as_json=as_json)
+
+
+if __name__ == "__main__":
+    try:
+        typer.run(main)
+    except (LabError, CommandError, TimedOutError) as error:
+        sys.exit(f"error: {error}")

@@ -1,0 +1,113 @@
+"""A job that may run on no host that is there, and how far its host and its pod have come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kubernetes import client
+
+from cluster.pools import POOL_LABEL, Taint
+from operations.access import API_TIMEOUT_S
+from operations.waiting import is_ready
+
+NAME = "growth"
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+@dataclass
+class Probe:
+    """taints: those of the pool, which the pod tolerates. there: nodes when the job was submitted.
+
+    Methods raise what the API raises.
+    """
+
+    api: client.ApiClient
+    namespace: str
+    pool: str
+    taints: tuple[Taint, ...] = ()
+    there: frozenset[str] = frozenset()
+
+    @property
+    def core(self) -> client.CoreV1Api:
+        return client.CoreV1Api(self.api)
+
+    @property
+    def batch(self) -> client.BatchV1Api:
+        return client.BatchV1Api(self.api)
+
+    def submit(self, container: dict[str, Any]) -> None:
+        """container: what runs; its name, and what it asks for, are set here."""
+        self.there = frozenset(node.metadata.name for node in self.core.list_node(_request_timeout=API_TIMEOUT_S).items)
+        self.batch.create_namespaced_job(
+            self.namespace, job(self.pool, self.taints, self.there, container), _request_timeout=API_TIMEOUT_S
+        )
+
+    def nodes(self) -> list[client.V1Node]:
+        """Of the pool."""
+        found: list[client.V1Node] = self.core.list_node(
+            label_selector=f"{POOL_LABEL}={self.pool}", _request_timeout=API_TIMEOUT_S
+        ).items
+        return found
+
+    def node(self) -> client.V1Node | None:
+        """The one that has come."""
+        return next((node for node in self.nodes() if node.metadata.name not in self.there), None)
+
+    def pod(self) -> client.V1Pod | None:
+        found = self.core.list_namespaced_pod(
+            self.namespace, label_selector=f"job-name={NAME}", _request_timeout=API_TIMEOUT_S
+        )
+        return next(iter(found.items), None)
+
+    def has_node(self) -> bool:
+        return self.node() is not None
+
+    def has_ready_node(self) -> bool:
+        node = self.node()
+        return node is not None and is_ready(node)
+
+    def is_bound(self) -> bool:
+        pod = self.pod()
+        return pod is not None and pod.spec.node_name is not None
+
+    def has_image(self) -> bool:
+        """As its kubelet says, once the pod has its network."""
+        pod = self.pod()
+        if pod is None:
+            return False
+        chosen = f"involvedObject.uid={pod.metadata.uid},reason=Pulled"
+        said = self.core.list_namespaced_event(self.namespace, field_selector=chosen, _request_timeout=API_TIMEOUT_S)
+        return bool(said.items)
+
+    def runs(self) -> bool:
+        pod = self.pod()
+        return pod is not None and pod.status.phase in ("Running", "Succeeded")
+
+    def is_done(self) -> bool:
+        made = self.batch.read_namespaced_job(NAME, self.namespace, _request_timeout=API_TIMEOUT_S)
+        return bool(made.status.succeeded)
+
+    def delete(self) -> None:
+        """The job and its pod, whose kubelet ends it at once."""
+        self.batch.delete_namespaced_job(
+            NAME, self.namespace, propagation_policy="Background", _request_timeout=API_TIMEOUT_S
+        )
+
+
+def job(pool: str, taints: tuple[Taint, ...], there: frozenset[str], container: dict[str, Any]) -> dict[str, Any]:
+    """A Job of one pod for a host of the pool that is none of these."""
+    elsewhere = {"key": _HOSTNAME, "operator": "NotIn", "values": sorted(there)}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [elsewhere]}]}
+    pod = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
+        "automountServiceAccountToken": False,
+        "nodeSelector": {POOL_LABEL: pool},
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}},
+        "tolerations": [
+            {"key": each.key, "operator": "Equal", "value": each.value, "effect": each.effect.value} for each in taints
+        ],
+        "containers": [{"name": "job", "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}, **container}],
+    }
+    return {"metadata": {"name": NAME}, "spec": {"backoffLimit": 0, "template": {"spec": pod}}}

@@ -1,0 +1,73 @@
+"""The proof that machines come when a job waits for one, and go when nobody uses them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from cluster.autoscaler import LEASE
+from cluster.storage import has_gpus
+from operations.growth import Probe
+from operations.lease import Lease, this_process
+from operations.verify.proof import Context, Proof
+from operations.verify.workload import CONTAINER_SECURITY, IMAGE
+from operations.waiting import wait_until
+
+_RUNS_S = 300.0
+"""For a pod whose host is Ready: its image may come from afar."""
+_GOES_S = 900.0
+"""To be drained, given back and forgotten, beyond the time for which it is to be idle."""
+
+
+def a_job_without_room_gets_a_host_that_goes_when_idle(context: Context) -> str:
+    spec, pool = context.cluster.spec, _growing(context)[0]
+    assert spec.autoscaler is not None
+    probe = Probe(context.api, context.workload.namespace, pool, spec.pools[pool].taints)
+    before = len(probe.nodes())
+    began = time.monotonic()
+    probe.submit({"image": IMAGE, "command": ["sleep", "5"], "securityContext": CONTAINER_SECURITY})
+    _wait(context, probe.has_ready_node, f"no new node of pool {pool} is Ready", spec.autoscaler.boot_timeout / 1000)
+    ready_s = time.monotonic() - began
+    _wait(context, probe.is_done, "the job has not ended on its host", _RUNS_S)
+    done_s = time.monotonic() - began
+    idle_s = max(spec.autoscaler.idle.cpu, spec.autoscaler.idle.gpu) / 1000
+    _wait(context, lambda: len(probe.nodes()) <= before, f"no host of pool {pool} has gone yet", idle_s + _GOES_S)
+    gone_s = time.monotonic() - began
+    return (
+        f"pool {pool}: a job that might run on no host that was there had a Ready node after {ready_s:.0f} s and was "
+        f"done after {done_s:.0f} s; after {gone_s:.0f} s the pool had {before} nodes again"
+    )
+
+
+def lacks_an_autoscaler(context: Context) -> str:
+    """Why nothing would come: the spec has none, each pool has what it may, or nobody acts."""
+    if context.cluster.spec.autoscaler is None:
+        return "needs an autoscaler, of which the spec says nothing"
+    if not _growing(context):
+        return "needs a pool in the region that may grow and has fewer nodes than its max"
+    if not Lease(context.api, LEASE, this_process()).other():
+        return f"needs an autoscaler at work: run ./menagerie autoscaler run {context.cluster.name} --yes beside it"
+    return ""
+
+
+def _growing(context: Context) -> list[str]:
+    """Pools with room for one more, those of hosts without GPUs first: they cost less."""
+    spec = context.cluster.spec
+    names = spec.autoscaler.grown(spec.pools) if spec.autoscaler else ()
+    room = [name for name in names if len(Probe(context.api, "", name).nodes()) < spec.pools[name].max]
+    return sorted(room, key=lambda name: has_gpus(spec, spec.pools[name]))
+
+
+def _wait(context: Context, reached: Callable[[], bool], what: str, seconds: float) -> None:
+    wait_until(lambda: "" if reached() else what, seconds, context.report, every_s=1.0)
+
+
+PROOFS = (
+    Proof(
+        "growth",
+        "a job that no host has room for gets one of its own, which goes once it is idle",
+        a_job_without_room_gets_a_host_that_goes_when_idle,
+        lacks=lacks_an_autoscaler,
+        effect="adds a host in the region until it has been idle for as long as the spec says, which costs its price",
+    ),
+)

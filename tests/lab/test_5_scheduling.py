@@ -1,0 +1,153 @@
+"""A pool of real hosts that grows and shrinks, and gangs on real kubelets: the lab with an autoscaler and gangs switched on."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from cluster.load import find_cluster, load_cluster
+from lab import hosts
+from operations.stack import access_to
+from operations.verify.workload import IMAGE
+from operations.waiting import wait_until
+from scheduling import gangs
+from tests.lab.support import MENAGERIE, ROOT, Run, menagerie
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]
+
+POOL, SECOND = "region", "lab-region-2"
+# Half of the lab's nodes may go within an hour, so one of five may.
+SETTINGS = {
+    "interval": "5s",
+    "settle": "5s",
+    "idle": {"cpu": "20s", "gpu": "20s"},
+    "boot_timeout": "10m",
+    "spot_timeout": "10m",
+}
+
+
+@pytest.fixture(scope="module")
+def spec(lab: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The lab's own spec with a pool that may grow to two, and gangs; at the end the lab is as it was."""
+    folder = tmp_path_factory.mktemp("specs") / "lab"
+    shutil.copytree(ROOT / "inventories" / "lab", folder)
+    path = folder / "cluster.yaml"
+    text = yaml.safe_load(path.read_text())
+    text["pools"][POOL]["max"] = 2
+    text["autoscaler"] = SETTINGS
+    text["scheduling"] = {"gangs": True}
+    path.write_text(yaml.safe_dump(text))
+    ran = menagerie("up", str(path), "--yes", timeout_s=1200)
+    assert ran.code == 0, ran.err
+    yield str(path)
+    hosts.delete(SECOND)
+    with suppress(ApiException):
+        client.CoreV1Api(access_to(load_cluster(find_cluster("lab", ROOT))).api()).delete_node(SECOND)
+    assert menagerie("up", "lab", "--yes", timeout_s=1200).code == 0
+
+
+@contextmanager
+def at_work(spec: str, folder: Path) -> Iterator[Path]:
+    """The autoscaler as a service; what it says is in the file."""
+    said = folder / "autoscaler"
+    with said.open("w") as file:
+        words = [MENAGERIE, "autoscaler", "run", spec, "--yes"]
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=file, stderr=file) as process:
+            try:
+                yield said
+            finally:
+                process.terminate()
+
+
+def test_a_host_boots_for_a_job_and_goes_when_it_is_idle(spec: str, tmp_path: Path) -> None:
+    skipped = menagerie("verify", spec, "--only", "growth", "--json").json["proofs"][0]
+    assert skipped["outcome"] == "skipped"
+    assert "run ./menagerie autoscaler run lab --yes" in skipped["seen"]
+    with at_work(spec, tmp_path) as said:
+        wait_until(lambda: "" if said.read_text() else "it has not said anything yet", 60, lambda _: None)
+        ran = menagerie("verify", spec, "--only", "growth", "--json", timeout_s=1200)
+    assert ran.code == 0, ran.out + said.read_text()
+    assert ran.json["proofs"][0]["outcome"] == "proved"
+    print(ran.json["proofs"][0]["seen"])
+
+
+class Gangs:
+    """Jobs of one namespace whose pods have a worker each."""
+
+    def __init__(self, api: client.ApiClient, workers: int, millicores: int) -> None:
+        self.core, self.batch = client.CoreV1Api(api), client.BatchV1Api(api)
+        self.groups = client.CustomObjectsApi(api)
+        self.members = workers // 2 + 1
+        self._millicores = millicores
+
+    def submit(self, name: str) -> None:
+        container = {
+            "name": "member",
+            "image": IMAGE,
+            "command": ["sleep", "3600"],
+            "resources": {"requests": {"cpu": f"{self._millicores * 6 // 10}m"}},
+        }
+        pod = {"schedulerName": "pack", "terminationGracePeriodSeconds": 0, "containers": [container]}
+        self.batch.create_namespaced_job("default", gangs.job(name, self.members, pod))
+
+    def pods(self, name: str) -> list[Any]:
+        found: list[Any] = self.core.list_namespaced_pod("default", label_selector=f"job-name={name}").items
+        return found
+
+    def running(self, name: str) -> dict[str, str]:
+        """Uid -> host of those that run."""
+        return {pod.metadata.uid: pod.spec.node_name for pod in self.pods(name) if pod.status.phase == "Running"}
+
+    def found_no_room(self, name: str) -> bool:
+        version = gangs.api("1.36.0").partition("/")[2]
+        groups = self.groups.list_namespaced_custom_object("scheduling.k8s.io", version, "default", "podgroups")
+        (group,) = [each for each in groups["items"] if each["metadata"]["name"] == name]
+        conditions = group.get("status", {}).get("conditions", [])
+        return any(each["type"] == "PodGroupScheduled" and each["status"] == "False" for each in conditions)
+
+    def delete(self, name: str) -> None:
+        with suppress(ApiException):
+            self.batch.delete_namespaced_job(name, "default", propagation_policy="Background")
+
+    def until(self, reached: Callable[[], bool], what: str) -> None:
+        wait_until(lambda: "" if reached() else what, 180, lambda _: None)
+
+
+@pytest.fixture
+def jobs(spec: str) -> Iterator[Gangs]:
+    cluster = load_cluster(Path(spec))
+    api = access_to(cluster).api()
+    nodes = client.CoreV1Api(api).list_node().items
+    cpu = [node.status.allocatable["cpu"] for node in nodes]
+    made = Gangs(api, len(nodes), min(int(text[:-1]) if text.endswith("m") else int(text) * 1000 for text in cpu))
+    yield made
+    for name in ("one", "other"):
+        made.delete(name)
+    made.until(lambda: not made.pods("one") and not made.pods("other"), "pods of gangs are there")
+
+
+def test_a_gang_starts_anew_as_a_whole_and_another_waits_without_a_pod_until_it_is_gone(jobs: Gangs) -> None:
+    jobs.submit("one")
+    jobs.until(lambda: len(jobs.running("one")) == jobs.members, "the gang does not run")
+    first = jobs.running("one")
+    assert len(set(first.values())) == jobs.members
+    victim = jobs.pods("one")[0].metadata
+    jobs.core.delete_namespaced_pod(victim.name, "default", grace_period_seconds=0)
+    jobs.until(
+        lambda: len(jobs.running("one")) == jobs.members and not set(first) & set(jobs.running("one")),
+        "the gang has not begun anew as a whole",
+    )
+    jobs.submit("other")
+    jobs.until(lambda: bool(jobs.pods("other")) and jobs.found_no_room("other"), "the other has not been looked at")
+    assert [pod.spec.node_name for pod in jobs.pods("other")] == [None] * jobs.members
+    jobs.delete("one")
+    jobs.until(lambda: len(jobs.running("other")) == jobs.members, "the other gang does not run")
