@@ -194,13 +194,13 @@ class _Work:
         here = self._around()
         hands: Hands = Hands(self._access.api, self._groups, here.limits)
         lease = self._lease
-        held = lease.held if isinstance(lease, Lease) else lambda: True
+        check = lease.check if isinstance(lease, Lease) else lambda: None
         return Loop(
             lambda memory: look(here, self._groups, self._settings, memory),
             hands,
             self._settings,
             here.limits,
-            held=held,
+            check=check,
         )
 
     @contextmanager

@@ -9,7 +9,6 @@ from typing import Protocol
 
 from cluster.autoscaler import Autoscaler
 from operations.breaker import Limits
-from operations.lease import LostTheLockError
 from scheduling.autoscaler.decide import decide
 from scheduling.autoscaler.decision import Act, Decision, Pass
 from scheduling.autoscaler.groups import GroupError
@@ -53,14 +52,15 @@ class Round:
 
 @dataclass
 class Loop:
-    """look: reads the cluster. clock: seconds that only grow. held: whether the lock is still ours, asked before every act."""
+    """look: reads the cluster. clock: seconds that only grow. check: called before every act; `operations.lease.LostTheLockError`
+    where the lock is no longer ours."""
 
     look: Callable[[Memory], World]
     hands: Acting
     settings: Autoscaler
     limits: Limits
     clock: Callable[[], float] = time.monotonic
-    held: Callable[[], bool] = lambda: True
+    check: Callable[[], None] = lambda: None
     policy: Policy | None = None
 
     def once(self, *, dry_run: bool = False) -> Round:
@@ -75,7 +75,7 @@ class Loop:
         decided = self.clock()
         if dry_run:
             return Round(world, made, (), (seen - began, decided - seen, 0.0))
-        self._still_held()
+        self.check()
         if made.memory != memory:
             self.hands.remember(made.memory)
         if made.brakes and made.brakes.paused != world.fleet.paused:
@@ -85,7 +85,7 @@ class Loop:
         return Round(world, made, done, (seen - began, decided - seen, self.clock() - decided))
 
     def _act(self, decision: Decision, world: World, began: float) -> Done:
-        self._still_held()
+        self.check()
         if decision.act in _REMOVALS and self.clock() - began > FRESH_S:
             return Done(decision, f"the look is older than {FRESH_S:.0f} s: decided anew by the next", failed=True)
         try:
@@ -104,10 +104,6 @@ class Loop:
                 after = replace(after, orders=tuple(o for o in after.orders if o.pool != pool or o.machine))
         if after != memory:
             self.hands.remember(after)
-
-    def _still_held(self) -> None:
-        if not self.held():
-            raise LostTheLockError("another autoscaler holds the lock of this cluster by now; nothing more was done")
 
 
 def _words(error: Exception) -> str:

@@ -1,0 +1,67 @@
+"""A loop whose lock is lost does nothing more, wherever in a pass that happens."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.autoscaler import Autoscaler
+from operations.lease import LostTheLockError
+from scheduling.autoscaler.decision import Decision
+from scheduling.autoscaler.memory import Memory
+from scheduling.autoscaler.run import Loop
+from scheduling.autoscaler.seen import World
+from tests.scheduling.autoscaler.support import LIMITS, node, pods, world
+
+SETTINGS = Autoscaler()
+
+
+class Hands:
+    """Remembers what was done."""
+
+    def __init__(self) -> None:
+        self.did: list[str] = []
+
+    def carry_out(self, decision: Decision, seen: World) -> str:
+        self.did.append(str(decision.act))
+        return ""
+
+    def recall(self) -> Memory:
+        return Memory()
+
+    def remember(self, memory: Memory) -> None:
+        self.did.append("remember")
+
+    def pause(self, paused: bool) -> None:
+        self.did.append("pause")
+
+
+def loop(hands: Hands, passes: int) -> Loop:
+    """Its lock is lost when it is asked for the time after so many."""
+    asked = iter([True] * passes)
+
+    def check() -> None:
+        if not next(asked, False):
+            raise LostTheLockError("the Lease was lost")
+
+    seen = world([node("a")], pods("train", 4, cpus=6))
+    return Loop(lambda _: seen, hands, SETTINGS, LIMITS, check=check)
+
+
+def test_a_lock_that_is_lost_before_a_pass_acts_leaves_everything_as_it_was() -> None:
+    hands = Hands()
+    with pytest.raises(LostTheLockError):
+        loop(hands, 0).once()
+    assert hands.did == []
+
+
+def test_a_lock_that_is_lost_between_writing_down_and_acting_orders_nothing() -> None:
+    hands = Hands()
+    with pytest.raises(LostTheLockError):
+        loop(hands, 1).once()
+    assert hands.did == ["remember"]
+
+
+def test_with_the_lock_the_same_pass_orders_machines() -> None:
+    hands = Hands()
+    loop(hands, 100).once()
+    assert "grow" in hands.did
