@@ -11,9 +11,11 @@ import hashlib
 import re
 
 from cluster import hardware
-from cluster.pools import Host, Pool
+from cluster.pools import POOL_LABEL, Host, Pool
 from cluster.spec import Cloud
 
+GPU_LABEL = "menagerie.dev/gpu"
+"""Label of nodes whose GPUs the cluster's own device plugin gives to pods; the value is true."""
 GPU_KIND = "menagerie.dev/gpu-kind"
 """As nvidia-smi names it, with hyphens: NVIDIA-H100-80GB-HBM3. So does GPU Feature Discovery (nvidia.com/gpu.product)."""
 SITE = "menagerie.dev/site"
@@ -24,10 +26,13 @@ _LONGEST = 63
 """Characters of a label's value (k8s.io/apimachinery, validation.LabelValueMaxLength)."""
 
 
-def of_pool(cloud: Cloud, pool: Pool) -> dict[str, str]:
-    """What all of a pool's nodes have."""
+def of_pool(cloud: Cloud, name: str, pool: Pool) -> dict[str, str]:
+    """What all of a pool's nodes have from their first second. The spec's win over ours, so that it can keep the device plugin away."""
     found = hardware.of_pool(cloud, pool)
-    return {GPU_KIND: _value(found.gpus.product)} if found and found.gpus else {}
+    gpus = {GPU_LABEL: "true"} if hardware.runs_gpus(cloud, pool) else {}
+    kind = {GPU_KIND: _value(found.gpus.product)} if found and found.gpus else {}
+    own = {POOL_LABEL: name} if pool.site is None else {}
+    return {**gpus, **kind, **pool.labels, **own}
 
 
 def of_host(pool: Pool, host: Host) -> dict[str, str]:

@@ -7,12 +7,11 @@ and its driver the plugin ends at once ("CDI options are only supported on NVML-
 from __future__ import annotations
 
 from cluster import hardware, versions
+from cluster.places import GPU_LABEL
 from cluster.spec import Cluster
 from control_plane.images import image
 from control_plane.objects import Object
 
-GPU_LABEL = "menagerie.dev/gpu"
-"""Label of nodes whose machines have GPUs; the value is true."""
 DEVICE_PLUGIN = f"nvcr.io/nvidia/k8s-device-plugin:v{versions.NVIDIA_DEVICE_PLUGIN}"
 EXPORTER = f"nvcr.io/nvidia/k8s/dcgm-exporter:{versions.DCGM_EXPORTER}"
 EXPORTER_PORT = 9400

@@ -23,7 +23,7 @@ from network import links
 from roce import host as rdma
 from workers import kubelet
 from workers.group_vars import Groups, group_name
-from workers.variables import labels_of_pool, of_all, of_host, of_pool, of_site
+from workers.variables import of_all, of_host, of_pool, of_site
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def _groups(cluster: Cluster) -> Iterable[tuple[str, list[str], dict[str, Any]]]
     spec = cluster.spec
     placed = sorted((spec.pools[pool].site or "", host.rack, host.name) for pool, host in cluster.host_list())
     for pool, machines in cluster.hosts.items():
-        told = {**of_pool(spec.control_plane.cloud, spec.pools[pool]), **kubelet.of_pool(spec, pool)}
+        told = {**of_pool(spec.control_plane.cloud, pool, spec.pools[pool]), **kubelet.of_pool(spec, pool)}
         computed = {**told, **rdma.of_pool(spec, pool), **storage.of_pool(cluster, pool)}
         yield group_name("pool", pool), [host.name for host in machines], computed
     for site, entries in itertools.groupby(placed, key=lambda entry: entry[0]):
@@ -137,7 +137,7 @@ def _site(site: Site) -> dict[str, Any]:
 def _own(cluster: Cluster, pool: str, host: Host) -> dict[str, Any]:
     address = str(host.address)
     kind = cluster.spec.pools[pool]
-    shared = labels_of_pool(cluster.spec.control_plane.cloud, kind)
+    shared = places.of_pool(cluster.spec.control_plane.cloud, pool, kind)
     labels = {**places.of_host(kind, host), **shared, **storage.labels(cluster, pool, host)}
     return {"ansible_host": address, **of_host(address), "kubelet_labels": dict(sorted(labels.items()))}
 

@@ -95,7 +95,7 @@ def in_region(
         "inventory_hostname": OWN_NAME,
         **of_all(cluster, source, f"{plan.endpoint}:{API_PORT}", "", in_cloud=True),
         **operators.get("all", {}),
-        **of_pool(cluster.spec.control_plane.cloud, cluster.spec.pools[pool]),
+        **of_pool(cluster.spec.control_plane.cloud, pool, cluster.spec.pools[pool]),
         **kubelet_of_pool(cluster.spec, pool),
         **operators.get(group_name("pool", pool), {}),
         **of_host(OWN_ADDRESS),

@@ -13,7 +13,6 @@ from cluster.artefacts import Artefact, ArtefactSource, catalogue
 from cluster.kernel import command_line
 from cluster.pools import Pool
 from cluster.spec import Cloud, Cluster
-from control_plane.gpu import GPU_LABEL
 from network.render import FORWARDING, MODULES, NEIGHBOURS, NET_CONF, worker_files
 
 Variables = dict[str, Any]
@@ -65,19 +64,13 @@ def of_site(cluster: Cluster, name: str) -> Variables:
     }
 
 
-def of_pool(cloud: Cloud, pool: Pool) -> Variables:
+def of_pool(cloud: Cloud, name: str, pool: Pool) -> Variables:
     """What the workers of a pool share."""
     return {
-        "kubelet_labels": dict(sorted(labels_of_pool(cloud, pool).items())),
+        "kubelet_labels": dict(sorted(places.of_pool(cloud, name, pool).items())),
         "kubelet_taints": [taint.model_dump(mode="json") for taint in preflight.taints(pool)],
         **({"boot_words": list(command_line(pool.kernel)), **_of_hardware(cloud, pool)} if pool.site else {}),
     }
-
-
-def labels_of_pool(cloud: Cloud, pool: Pool) -> dict[str, str]:
-    """The labels of all of a pool's nodes; the spec's win, so that it can keep the device plugin away."""
-    gpu = {GPU_LABEL: "true"} if hardware.runs_gpus(cloud, pool) else {}
-    return {**gpu, **places.of_pool(cloud, pool), **pool.labels}
 
 
 def _of_hardware(cloud: Cloud, pool: Pool) -> Variables:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from cluster import places
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
 from cluster.pools import Pool
@@ -28,11 +29,11 @@ def pools_of_azure(subject: Subject) -> Iterator[Finding]:
     for name, pool in _pools(subject):
         yield from _fast_network(("pools", name), pool)
         yield from _reserved(("pools", name), pool)
-        hints = len(pool.labels) + len(pool.taints)
-        if hints > MOST_TAGS - OWN_TAGS:
+        labels = len(places.of_pool(Cloud.AZURE, name, pool)) - 1
+        if labels + len(pool.taints) > MOST_TAGS - OWN_TAGS:
             yield Finding(
                 ("pools", name, "labels"),
-                f"pools.{name} has {len(pool.labels)} labels and {len(pool.taints)} taints; each is a tag of the scale set, "
+                f"pools.{name} has {labels} labels and {len(pool.taints)} taints; each is a tag of the scale set, "
                 f"which takes {MOST_TAGS - OWN_TAGS} of them",
                 "remove some, or give them to nodes by a program in the cluster",
                 also=(("pools", name, "taints"),),

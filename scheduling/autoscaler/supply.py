@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from cluster import catalogue
+from cluster import catalogue, places
 from cluster.autoscaler import Autoscaler
 from cluster.catalogue import CLOUDS
 from cluster.pools import POOL_LABEL, TaintEffect
@@ -84,7 +84,7 @@ def _pool(
     cluster: Cluster, settings: Autoscaler, name: str, pool: SpecPool, nodes: Sequence[Node], most: int, dearest: int
 ) -> Pool:
     spec = cluster.spec
-    known = _common(nodes) | pool.labels | {POOL_LABEL: name}
+    known = _common(nodes) | places.of_pool(spec.control_plane.cloud, name, pool) | {POOL_LABEL: name}
     if pool.site is None:
         known |= {REGION_LABEL: spec.control_plane.region, CLOUD: str(spec.control_plane.cloud)}
         known |= {MACHINE_LABEL: pool.machine} if pool.machine else {}

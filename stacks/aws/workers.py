@@ -9,8 +9,8 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from cluster import catalogue
-from cluster.pools import POOL_LABEL, Placement, Pool
+from cluster import catalogue, places
+from cluster.pools import Placement, Pool
 from cluster.spec import Cloud, Cluster
 from flows.flow import Role
 from stacks.aws.interfaces import efa_interfaces
@@ -160,7 +160,7 @@ def autoscaler_tags(cluster: Cluster, name: str, pool: Pool) -> dict[str, str]:
         f"{_AUTOSCALER}/{cluster.name}": "owned",
         f"{template_}/resources/ephemeral-storage": str(pool.disk_size),
     }
-    found |= {f"{template_}/label/{key}": value for key, value in {**pool.labels, POOL_LABEL: name}.items()}
+    found |= {f"{template_}/label/{key}": value for key, value in places.of_pool(Cloud.AWS, name, pool).items()}
     found |= {f"{template_}/taint/{taint.key}": f"{taint.value}:{taint.effect.value}" for taint in pool.taints}
     known = catalogue.of(Cloud.AWS).machine_types.get(str(pool.machine))
     if known and known.type and known.type.gpus:

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 import pulumi
 import pulumi_azure_native as azure
 
-from cluster.pools import POOL_LABEL, Pool
-from cluster.spec import Cluster
+from cluster import places
+from cluster.pools import Pool
+from cluster.spec import Cloud, Cluster
 from stacks.names import short
 from stacks.protection import is_protected
 
@@ -98,7 +99,8 @@ def autoscaler_tags(cluster: Cluster, name: str, pool: Pool) -> Mapping[str, str
         "min": str(pool.min),
         "max": str(pool.max),
     }
-    found |= {f"{_TEMPLATE}_label_{_in_tag(key)}": value for key, value in {**pool.labels, POOL_LABEL: name}.items()}
+    labels = places.of_pool(Cloud.AZURE, name, pool)
+    found |= {f"{_TEMPLATE}_label_{_in_tag(key)}": value for key, value in labels.items()}
     found |= {f"{_TEMPLATE}_taint_{_in_tag(taint.key)}": f"{taint.value}:{taint.effect.value}" for taint in pool.taints}
     return found
 

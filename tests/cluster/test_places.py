@@ -38,9 +38,10 @@ def test_rails_are_said_only_where_every_switch_is_known() -> None:
 
 
 def test_the_kind_of_gpu_is_that_of_nvidia_smi() -> None:
-    assert places.of_pool(Cloud.LAB, POOL) == {places.GPU_KIND: "NVIDIA-H100-80GB-HBM3"}
-    assert places.of_pool(Cloud.AWS, Pool(machine="p5.48xlarge", max=1)) == {places.GPU_KIND: "NVIDIA-H100-80GB-HBM3"}
-    assert places.of_pool(Cloud.LAB, Pool(machine="lab-small", max=1)) == {}
+    at_site = places.of_pool(Cloud.LAB, "a", POOL)
+    in_region = places.of_pool(Cloud.AWS, "a", Pool(machine="p5.48xlarge", max=1))
+    assert at_site[places.GPU_KIND] == in_region[places.GPU_KIND] == "NVIDIA-H100-80GB-HBM3"
+    assert places.of_pool(Cloud.LAB, "a", Pool(machine="lab-small", max=1)) == {"menagerie/pool": "a"}
 
 
 @settings(max_examples=50)

@@ -14,8 +14,10 @@ import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from cluster.autoscaler import LEASE
 from cluster.load import find_cluster, load_cluster
 from lab import hosts
+from operations.lease import Lease
 from operations.stack import access_to
 from operations.verify.workload import IMAGE
 from operations.waiting import wait_until
@@ -73,7 +75,8 @@ def test_a_host_boots_for_a_job_and_goes_when_it_is_idle(spec: str, tmp_path: Pa
     assert skipped["outcome"] == "skipped"
     assert "run ./menagerie autoscaler run lab --yes" in skipped["seen"]
     with at_work(spec, tmp_path) as said:
-        wait_until(lambda: "" if said.read_text() else "it has not said anything yet", 60, lambda _: None)
+        lease = Lease(access_to(load_cluster(Path(spec))).api(), LEASE, "test")
+        wait_until(lambda: "" if lease.other() else "nobody holds the Lease", 60, lambda _: None)
         ran = menagerie("verify", spec, "--only", "growth", "--json", timeout_s=1200)
     assert ran.code == 0, ran.out + said.read_text()
     assert ran.json["proofs"][0]["outcome"] == "proved"

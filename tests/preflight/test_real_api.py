@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from cluster import places
 from cluster import preflight as names
 from control_plane import gpu
 from control_plane import preflight as rights
@@ -264,4 +265,4 @@ def test_the_daemon_sets_of_gpus_are_taken_as_they_are(server, build):
     for thing in gpu.objects(build({"pools": {"workers": {"hardware": "dgx-h100"}}})):
         path = f"/apis/apps/v1/namespaces/kube-system/daemonsets/{thing['metadata']['name']}"
         taken = server.admin.call("PATCH", f"{path}?{query}", thing, "application/apply-patch+yaml")
-        assert taken["spec"]["template"]["spec"]["nodeSelector"] == {gpu.GPU_LABEL: "true"}
+        assert taken["spec"]["template"]["spec"]["nodeSelector"] == {places.GPU_LABEL: "true"}

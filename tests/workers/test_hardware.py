@@ -16,7 +16,7 @@ IMAGE = "projects/p/global/images/family/debian-12-nvidia"
 
 
 def told(cloud=Cloud.LAB, **fields):
-    return of_pool(cloud, Pool.model_validate(fields))
+    return of_pool(cloud, "gpu", Pool.model_validate(fields))
 
 
 def test_hosts_at_sites_join_tainted_beside_the_pool_s_own_taints():
@@ -61,7 +61,7 @@ def test_workers_in_the_region_join_free_and_with_gpus_where_their_image_has_the
     found = told(Cloud.GCP, **fields, max=4)
     kind = H100 if fields["machine"] == "a3-highgpu-8g" else {}
     gpu = {"menagerie.dev/gpu": "true"} if labelled else {}
-    assert found == {"kubelet_labels": {**gpu, **kind}, "kubelet_taints": []}
+    assert found == {"kubelet_labels": {**gpu, **kind, "menagerie/pool": "gpu"}, "kubelet_taints": []}
 
 
 def test_a_label_of_the_spec_keeps_the_cluster_s_device_plugin_away():

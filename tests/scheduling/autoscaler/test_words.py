@@ -15,7 +15,8 @@ import yaml
 
 from cluster.autoscaler import Autoscaler
 from cluster.load import check_paths
-from cluster.spec import Cluster
+from cluster.places import of_pool
+from cluster.spec import Cloud, Cluster
 from scheduling import gangs
 from scheduling.autoscaler import supply as supply_module
 from scheduling.autoscaler.amounts import requests_of, there
@@ -225,6 +226,9 @@ def test_a_pool_without_nodes_is_as_large_as_the_catalogue_says_less_what_the_sy
     labels = dict(found["gpu"].pool.labels)
     assert labels["topology.kubernetes.io/zone"] == "us-east-1a"
     assert labels["scheduling.menagerie.dev/gpu-kind"] == "h100"
+    joined = of_pool(Cloud.AWS, "gpu", cluster.spec.pools["gpu"])
+    assert joined["menagerie.dev/gpu-kind"] == "NVIDIA-H100-80GB-HBM3"
+    assert joined.items() <= labels.items(), "a pod that asks for a label of its nodes would never get one"
     assert "topology.kubernetes.io/zone" not in dict(found["cpu"].pool.labels)
 
 

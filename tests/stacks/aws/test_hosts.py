@@ -281,6 +281,7 @@ def test_the_autoscaler_finds_pools_and_knows_their_nodes_before_there_are_any(w
     assert found[f"{prefix}/{whole.cluster.name}"] == "owned"
     assert found[f"{prefix}/node-template/label/openai.org/gpu"] == "h100"
     assert found[f"{prefix}/node-template/taint/openai.org/gpu"] == "h100:NoSchedule"
+    assert found[f"{prefix}/node-template/label/menagerie.dev/gpu-kind"] == "NVIDIA-H100-80GB-HBM3"
     assert found[f"{prefix}/node-template/resources/nvidia.com/gpu"] == "8"
     assert found[f"{prefix}/node-template/resources/vpc.amazonaws.com/efa"] == "32"
     assert not [tag for tag in group["tags"] if tag["propagateAtLaunch"]]

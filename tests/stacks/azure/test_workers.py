@@ -92,6 +92,7 @@ def test_the_autoscaler_finds_pools_and_knows_their_nodes(wide, pool):
     assert (tags["min"], tags["max"]) == ("0", "64")
     assert tags[f"{template}_label_openai.org_location"] == "azure-eastus2-az2"
     assert tags[f"{template}_label_openai.org_gpu~2kind"] == "h100"
+    assert tags[f"{template}_label_menagerie.dev_gpu-kind"] == "NVIDIA-H100-80GB-HBM3"
     assert tags[f"{template}_taint_openai.org_gpu"] == "h100:NoSchedule"
 
 
