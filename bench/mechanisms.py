@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ WAITS_S = 60
 _COSCHEDULING = "scheduling.x-k8s.io/v1alpha1"
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 _QUEUE = "all"
+_METRICS, _HEALTH = "/etc/kueue/metrics/certs", 18081
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class Kueue(Native):
         config = {
             "apiVersion": "config.kueue.x-k8s.io/v1beta2",
             "kind": "Configuration",
-            "health": {"healthProbeBindAddress": f"{plane.address}:18081"},
+            "health": {"healthProbeBindAddress": f"{plane.address}:{_HEALTH}"},
             "metrics": {"bindAddress": "0"},
             "webhook": {"host": plane.address, "port": 19443, "certDir": str(home)},
             "leaderElection": {"leaderElect": False},
@@ -140,7 +142,11 @@ class Kueue(Native):
             f"--kubeconfig={plane.kubeconfig(ADMIN.name)}",
             "--feature-gates=VisibilityOnDemand=false",
         ]
-        with started(words, plane.folder / "kueue.log"):
+        # It reads a certificate for metrics there, also where it serves none: an /etc of its own has one.
+        own_etc = f'mount -t tmpfs none /etc && mkdir -p {_METRICS} && cp {home}/tls.* {_METRICS} && exec "$@"'
+        log = plane.folder / "kueue.log"
+        with started(["unshare", "--mount", "/bin/sh", "-ec", own_etc, "kueue", *words], log) as process:
+            _until_ready(process, f"http://{plane.address}:{_HEALTH}/readyz", log)
             yield
 
     def _queues(self, plane: Loopback) -> None:
@@ -156,6 +162,17 @@ class Kueue(Native):
         _create(plane, f"/apis/{_KUEUE}/clusterqueues", _thing("ClusterQueue", shared))
         queue = _thing("LocalQueue", {"clusterQueue": _QUEUE})
         _create(plane, f"/apis/{_KUEUE}/namespaces/{NAMESPACE}/localqueues", queue)
+
+
+def _until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+    """LoopbackError with the program's last words where it ends, or is not ready within a minute."""
+    deadline = time.monotonic() + 60
+    while True:
+        with suppress(OSError), urllib.request.urlopen(url, timeout=5):
+            return
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise LoopbackError(f"{log.stem} is not ready: {log.read_text(errors='replace')[-1000:]}")
+        time.sleep(0.5)
 
 
 def _thing(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -204,7 +221,11 @@ def _source(module: str) -> Path:
 
 
 def _definitions(plane: Loopback, folder: Path, pattern: str) -> None:
-    """CustomResourceDefinitions of some files, each with its newest version alone: others are converted by a webhook."""
+    """CustomResourceDefinitions of some files, each with its newest version alone: others are converted by a webhook.
+
+    They are served when this returns: a program that asks for one earlier ends.
+    """
+    paths = []
     for file in sorted(folder.glob(pattern)):
         for made in yaml.safe_load_all(file.read_text()):
             if made and made["kind"] == "CustomResourceDefinition":
@@ -212,6 +233,13 @@ def _definitions(plane: Loopback, folder: Path, pattern: str) -> None:
                 made["spec"]["versions"] = [{**newest, "served": True, "storage": True}]
                 made["spec"].pop("conversion", None)
                 _create(plane, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", made)
+                paths.append(f"/apis/{made['spec']['group']}/{newest['name']}/{made['spec']['names']['plural']}")
+    deadline = time.monotonic() + 60
+    with Api(plane.login(ADMIN.name)) as api:
+        while any(api.call("GET", path)[0] != 200 for path in paths):
+            if time.monotonic() > deadline:
+                raise LoopbackError(f"not all of {folder.name} are served")
+            time.sleep(0.5)
 
 
 def _create(plane: Loopback, path: str, thing: dict[str, Any]) -> None:
