@@ -146,7 +146,7 @@ class Kueue(Native):
         own_etc = f'mount -t tmpfs none /etc && mkdir -p {_METRICS} && cp {home}/tls.* {_METRICS} && exec "$@"'
         log = plane.folder / "kueue.log"
         with started(["unshare", "--mount", "/bin/sh", "-ec", own_etc, "kueue", *words], log) as process:
-            _until_ready(process, f"http://{plane.address}:{_HEALTH}/readyz", log)
+            until_ready(process, f"http://{plane.address}:{_HEALTH}/readyz", log)
             yield
 
     def _queues(self, plane: Loopback) -> None:
@@ -164,7 +164,7 @@ class Kueue(Native):
         _create(plane, f"/apis/{_KUEUE}/namespaces/{NAMESPACE}/localqueues", queue)
 
 
-def _until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
+def until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     """LoopbackError with the program's last words where it ends, or is not ready within a minute."""
     deadline = time.monotonic() + 60
     while True:

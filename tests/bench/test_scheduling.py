@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bench import gang_trials
 from bench.gang_trials import CONTEST, CROWD, GPUS, HOSTS, Trial, Watch
-from bench.mechanisms import Coscheduling, Gang, Kueue, Native
+from bench.loopback import LoopbackError
+from bench.mechanisms import Coscheduling, Gang, Kueue, Native, until_ready
 from bench.scheduling import FULL, GANGS, MEMBERS, PACK, SPREAD, Placed, pod, summary
+from tests.ports import free_port
 
 
 def asked(count: int, way: Any) -> int:
@@ -86,3 +90,12 @@ def test_a_gang_that_has_some_of_its_hosts_is_started_in_part(monkeypatch: pytes
 def test_what_never_came_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     said = gang_trials.describe(Trial("x", (1.0,), (gang_trials.PATIENCE_S,), (2.0,), (0.0,), (30.0,)))
     assert "one whole after never s" in said
+
+
+def test_a_controller_that_ends_before_it_is_ready_stops_the_comparison_with_its_last_words(tmp_path: Path) -> None:
+    log = tmp_path / "kueue.log"
+    log.write_text("no certificate for metrics\n")
+    with subprocess.Popen(["false"]) as process:
+        process.wait()
+        with pytest.raises(LoopbackError, match="kueue is not ready: no certificate for metrics"):
+            until_ready(process, f"http://127.0.0.1:{free_port()}/readyz", log)
