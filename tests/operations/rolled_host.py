@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ class RolledHost:
         self.wanted = sha256
         self._boot()
         for name in self._fleet_units():
-            self._units.started[name] = max(path.stat().st_ctime for path in self._files.iterdir()) + 1
+            self._units.started[name] = self._after()
 
     def want(self, text: str) -> None:
         """As `up` puts it into the host's store."""
@@ -170,7 +171,10 @@ class RolledHost:
                 self._start(unit)
 
     def _after(self) -> float:
-        return max(path.stat().st_ctime for path in self._files.iterdir()) + 1
+        """A moment after the newest file, later than a tick of the kernel's clock of files; what is written next is later still."""
+        moment = max(path.stat().st_ctime for path in self._files.iterdir()) + 2 * self._program.TICK_S
+        time.sleep(4 * self._program.TICK_S)
+        return moment
 
 
 def _write(path: Path, data: bytes, mode: int, owner: str) -> bool:
