@@ -30,7 +30,7 @@ HOSTS, GPUS = 100, 8
 CROWD = tuple(Gang(f"crowd-{number}", 8, 2) for number in range(40))
 """640 of 800 GPUs."""
 CONTEST = (Gang("red", 60, GPUS), Gang("blue", 60, GPUS))
-ROUNDS, PATIENCE_S, LOOK_S = 3, 240.0, 0.2
+ROUNDS, PATIENCE_S, LOOK_S = 3, 360.0, 0.2
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 
 

@@ -192,7 +192,9 @@ def main(
     nodes: Annotated[int, typer.Option(min=8, help="Simulated nodes, with 8 GPUs each.")] = NODES_,
     pods: Annotated[int, typer.Option(min=8, help="Pods that wait.")] = PODS,
     full: Annotated[bool, typer.Option(help="2,000 nodes and 10,000 pods.")] = False,
-    compare: Annotated[bool, typer.Option(help="Then gangs by Coscheduling and Kueue, too; builds both.")] = False,
+    compare: Annotated[
+        bool, typer.Option(help="Then gangs by Coscheduling and Kueue, too: half an hour; builds both, as root.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Measure how fast pods are placed on simulated nodes, spread, packed and in gangs, and what is left of whole hosts."""
