@@ -13,6 +13,7 @@ import typer
 from cli import exits
 from cli.options import ClusterArg, JsonOpt, examples
 from cli.output import note
+from cli.rounds import without_end
 from cli.specs import checked
 
 if TYPE_CHECKING:
@@ -243,22 +244,10 @@ class _Work:
 
     def watch(self, *, dry_run: bool) -> None:
         """Passes without end. What an API or a cloud stands in the way of is told, and tried again."""
-        from cli.repair_view import told_and_passed_over
-        from operations.lease import LostTheLockError
         from scheduling.autoscaler.metrics import Metrics
 
-        while True:
-            ended = False
-            with told_and_passed_over():
-                try:
-                    self.round(dry_run=dry_run)
-                except LostTheLockError as error:
-                    note(str(error))
-                    raise typer.Exit(exits.LOCKED) from None
-                ended = True
-            if not ended and isinstance(self._metrics, Metrics):
-                self._metrics.failed()
-            time.sleep(self._settings.interval / 1000)
+        failed = self._metrics.failed if isinstance(self._metrics, Metrics) else lambda: None
+        without_end(lambda: self.round(dry_run=dry_run), self._settings.interval / 1000, failed=failed)
 
 
 def _address(text: str | None) -> tuple[str, int] | None:

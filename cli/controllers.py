@@ -193,9 +193,9 @@ class _Work:
 
 
 def _named(only: tuple[str, ...]) -> tuple[Kind, ...]:
-    from cluster.fields import did_you_mean
+    from cluster.fields import unknown
     from controllers.kinds import KINDS
 
-    if unknown := [f"no controller {name}{did_you_mean(name, KINDS)}" for name in only if name not in KINDS]:
-        raise typer.BadParameter("\n  ".join([*unknown, f"there are: {', '.join(KINDS)}"]), param_hint="--only")
+    if told := unknown("controller", only, KINDS):
+        raise typer.BadParameter(told, param_hint="--only")
     return tuple(kind for name, kind in KINDS.items() if name in only)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +17,7 @@ from cli.options import (
     words,
 )
 from cli.output import note
+from cli.rounds import without_end
 from cli.specs import ROOT, checked
 
 if TYPE_CHECKING:
@@ -145,12 +145,7 @@ class _Work:
 
     def watch(self, every_s: int) -> None:
         """Rounds without end. What another run or the API stands in the way of is tried again."""
-        from cli import repair_view
-
-        while True:
-            with repair_view.told_and_passed_over():
-                self.round()
-            time.sleep(every_s)
+        without_end(self.round, every_s)
 
     def _mend(self, found: Plan, view: View) -> None:
         from cli.look import run_up

@@ -140,17 +140,3 @@ def forgotten(host: str, record: Record, *, quiet: bool) -> None:
     if not quiet:
         had = f"{record.attempts} repairs" + (f", and its ticket: {record.ticket}" if record.ticket else "")
         errors.print(f"{host}: forgotten: {had}", markup=False)
-
-
-@contextmanager
-def told_and_passed_over() -> Iterator[None]:
-    """Of a service: what was foreseen, and will pass, is told."""
-    from cli.failures import explain
-
-    try:
-        yield
-    except Exception as error:
-        foreseen = explain(error)
-        if foreseen is None or foreseen.exit_code == exits.BAD_INPUT:
-            raise
-        errors.print(Text(f"error: {foreseen.text}", style="red"))

@@ -3,32 +3,56 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
+
+from cli import exits
 
 if TYPE_CHECKING:
     from operations.lease import Lease
 
 
-def without_end(once: Callable[[], object], every_s: int, lease: Lease | None) -> None:
+def without_end(
+    once: Callable[[], object],
+    every_s: float,
+    lease: Lease | None = None,
+    failed: Callable[[], None] = lambda: None,
+) -> None:
     """A directory, an API or another run that stands in the way is told, and tried again; so is a file with errors.
 
-    lease: held for as long; None of what changes nothing. HeldError where another holds it, LostTheLockError once it is lost.
+    lease: held for as long; None of what changes nothing, or holds its own. failed: called after each round that was cut short so.
+    HeldError where another holds the Lease, LostTheLockError once it is lost.
     """
-    from rich.text import Text
-
-    from cli.output import errors
-    from cli.repair_view import told_and_passed_over
-    from cluster.load import SpecError
-
     with lease.holding() if lease else nullcontext():
         while True:
             if lease:
                 lease.check()
-            with told_and_passed_over():
-                try:
-                    once()
-                except SpecError as error:  # somebody is editing it
-                    errors.print(Text(str(error), style="red"))
+            with _told_and_passed_over(failed):
+                once()
             time.sleep(every_s)
+
+
+@contextmanager
+def _told_and_passed_over(failed: Callable[[], None]) -> Iterator[None]:
+    """Of what was foreseen, and will pass."""
+    from rich.text import Text
+
+    from cli.failures import explain
+    from cli.output import errors
+    from cluster.load import SpecError
+    from operations.lease import LostTheLockError
+
+    try:
+        yield
+    except LostTheLockError:
+        raise
+    except SpecError as error:  # somebody is editing it
+        errors.print(Text(str(error), style="red"))
+        failed()
+    except Exception as error:
+        foreseen = explain(error)
+        if foreseen is None or foreseen.exit_code == exits.BAD_INPUT:
+            raise
+        errors.print(Text(f"error: {foreseen.text}", style="red"))
+        failed()

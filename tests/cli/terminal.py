@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -44,3 +45,8 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         return Ran(code, told.out, told.err)
 
     return call
+
+
+def between_rounds(monkeypatch: pytest.MonkeyPatch, pause: Callable[[float], None]) -> None:
+    """Call `pause` where a service sleeps between its rounds, and nowhere else: other threads and libraries sleep as ever."""
+    monkeypatch.setattr("cli.rounds.time", SimpleNamespace(sleep=pause))

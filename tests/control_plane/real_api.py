@@ -8,8 +8,9 @@ import ssl
 import subprocess
 import time
 import urllib.parse
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def running(
 
 @contextmanager
 def storing(program: Callable[[str], Path], folder: Path) -> Iterator[str]:
-    """An etcd; its URL."""
+    """An etcd that answers; its URL."""
     client, peer = free_ports(2)
     # Reserved ports are given up here, so that the programs get them.
     command = [
@@ -82,8 +83,10 @@ def storing(program: Callable[[str], Path], folder: Path) -> Iterator[str]:
         "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}", "--unsafe-no-fsync",
         "--initial-cluster", f"default=http://127.0.0.1:{peer}",
     ]  # fmt: skip
+    url = f"http://127.0.0.1:{client}"
     with started("etcd", command, folder):
-        yield f"http://127.0.0.1:{client}"
+        _wait(lambda: _answers(f"{url}/health"), folder / "etcd.log")
+        yield url
 
 
 @contextmanager
@@ -102,7 +105,9 @@ def serving(program: Callable[[str], Path], folder: Path, *flags: str) -> Iterat
     ]  # fmt: skip
     with started("kube-apiserver", command, folder):
         api = RealApi(port)
-        _wait(api, folder / "kube-apiserver.log")
+        # RBAC's own roles come a moment after the rest, and over another server's etcd the namespace is there before all.
+        system = "/api/v1/namespaces/kube-system"
+        _wait(lambda: api.ready() and api.call("GET", system)[0] == http.HTTPStatus.OK, folder / "kube-apiserver.log")
         yield api
 
 
@@ -118,15 +123,18 @@ def started(name: str, command: Sequence[object], folder: Path) -> Iterator[subp
             process.wait()
 
 
-def _wait(api: RealApi, log: Path) -> None:
+def _answers(url: str) -> bool:
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        return bool(answer.status == http.HTTPStatus.OK)
+
+
+def _wait(well: Callable[[], bool], log: Path) -> None:
+    """Until it is; what can't be reached is not well yet. TimeoutError with the end of the log."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
-        try:
-            # RBAC's own roles come a moment after the rest, and over another server's etcd the namespace is there before all.
-            if api.ready() and api.call("GET", "/api/v1/namespaces/kube-system")[0] == http.HTTPStatus.OK:
+        with suppress(OSError):
+            if well():
                 return
-        except OSError:
-            pass
         if time.monotonic() > deadline:
             raise TimeoutError(log.read_text()[-2000:])
         time.sleep(0.2)

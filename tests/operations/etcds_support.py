@@ -260,21 +260,26 @@ def _agent(made: Site, host: str) -> Iterator[None]:
     made.units[host] = units
     units.rolled = rolled = RolledHost(host, fleet, units, here)
     made.hosts[host] = rolled
-    servers: list[Server] = []
+    server: Server | None = None
 
-    def restart() -> None:
-        for server in servers[-1:]:
+    def stop() -> None:
+        if server:
             server.shutdown()
             server.server_close()
+
+    def restart() -> None:
+        nonlocal server
+        stop()
         payload = Payload(units, rolled.kept, rolled.handed)
-        servers.append(Server(Agent(settings_, units, lambda role: Folder(made.repository), payload)))
-        threading.Thread(target=servers[-1].serve_forever, args=(0.05,), daemon=True).start()
+        server = Server(Agent(settings_, units, lambda role: Folder(made.repository), payload))
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
 
     rolled.restart_agent = restart
     restart()
     yield
-    servers[-1].shutdown()
-    servers[-1].server_close()
+    # What is being brought about may be about to restart the agent, which would then outlive its host.
+    rolled.settle()
+    stop()
 
 
 def moved(found: Settings, fleet: Fleet) -> Settings:

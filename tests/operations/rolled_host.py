@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import threading
@@ -19,8 +18,8 @@ from etcd.members import Member
 from etcd.templates import unit_name
 from network.addresses import plan
 from tests.etcd.real import Fleet, until
-from userdata import Payload, applying
-from userdata.payload import packed
+from tests.userdata import placed
+from userdata import Payload
 
 APPLY = "menagerie-apply@"
 AGENT = "menagerie-agent.service"
@@ -28,17 +27,6 @@ _TAKEN = re.compile(
     r"--(?:quota-backend-bytes|snapshot-count|heartbeat-interval|election-timeout)=\d+|--no-such-flag=\d"
 )
 _NOTHING: Mapping[str, Any] = {"secrets": [], "downloads": [], "disks": [], "users": [], "packages": []}
-
-
-def program(folder: Path) -> Any:
-    """menagerie-apply as hosts have it, with globals of its own."""
-    path = folder / "menagerie_apply.py"
-    path.write_text(next(file.text for file in applying.files() if file.path.endswith("apply")))
-    spec = importlib.util.spec_from_file_location("menagerie_apply", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class RolledHost:
@@ -99,6 +87,11 @@ class RolledHost:
         if failed:
             raise Failure(str(failed[0]))
 
+    def settle(self) -> None:
+        """Wait for what is under way."""
+        for thread, _ in self._running.values():
+            thread.join()
+
     def _apply(self, sha256: str, failed: list[BaseException]) -> None:
         try:
             self._program.apply(sha256)
@@ -106,7 +99,7 @@ class RolledHost:
             failed.append(error)
 
     def _placed(self) -> Any:
-        module = program(self.root)
+        module = placed.apply()
         module.PAYLOAD, module.HANDED, module.UNITS = self.kept / "payload.sha256", self.handed, self._files
         module.ask_store = lambda names: {"payload.sha256": self.wanted}
         module.write = _write
@@ -183,6 +176,3 @@ def _write(path: Path, data: bytes, mode: int, owner: str) -> bool:
         return False
     path.write_bytes(data)
     return True
-
-
-__all__ = ["AGENT", "APPLY", "RolledHost", "packed", "program"]

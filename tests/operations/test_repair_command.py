@@ -14,7 +14,7 @@ from operations import removals
 from operations.drain import mark_of
 from operations.reboot import Rebooter
 from operations.repair import records
-from tests.cli.terminal import Menagerie, command
+from tests.cli.terminal import Menagerie, between_rounds, command
 from tests.operations.operators import Operator
 from tests.operations.real_cluster import World
 from tests.operations.repairs import NAMES, SETTINGS, joined, silence
@@ -126,7 +126,7 @@ def test_a_service_goes_on_after_what_passes(
             raise KeyboardInterrupt
 
     monkeypatch.setattr("operations.repair.means.control_plane", away)
-    monkeypatch.setattr("cli.repair.time.sleep", sleep)
+    between_rounds(monkeypatch, sleep)
     monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
     ran = menagerie("--watch", "30", "--yes")
     assert (ran.code, rounds, boots(fleet)) == (130, [30, 30, 30], [0, 1, 0]), ran.err

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from cluster.allocations import BORROWED
 from cluster.spec import Cluster
-from tests.cli.terminal import Menagerie, Ran, command
+from tests.cli.terminal import Menagerie, Ran, between_rounds, command
 from tests.tenancy import hosts
 from tests.tenancy.hosts import of_pools, run_on, teams
 from tests.tenancy.real import Server
@@ -79,7 +80,7 @@ def test_what_waits_says_on_what_and_is_shown_with_who_borrows(menagerie: Menage
     assert menagerie("capacity", "--yes", robotics=3).code == 0
     for number in range(3):
         run_on(server, f"workers-{number}", "team-robotics", f"train-{number}")
-    run_on(server, "workers-0", "team-vision", "spare", priorityClassName="menagerie-borrowed")
+    run_on(server, "workers-0", "team-vision", "spare", priorityClassName=BORROWED, terminationGracePeriodSeconds=120)
     ran = menagerie("capacity", "--yes", robotics=2, vision=1)
     assert (ran.code, ran.out) == (0, "lab: 1 changes made; 1 hosts wait for pods to end\n")
     assert "workers-2: robotics -> vision (closed to others)" in ran.err
@@ -120,7 +121,7 @@ def test_a_service_gives_a_host_that_joins_its_team(
         if len(rounds) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("cli.rounds.time.sleep", pause)
+    between_rounds(monkeypatch, pause)
     monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
     ran = menagerie("capacity", "--watch", "7", "--yes", robotics=3)
     assert (ran.code, rounds) == (130, [7, 7])

@@ -11,7 +11,7 @@ import pytest
 from cluster.spec import Cluster
 from operations.lease import Lease
 from tenancy.sync.run import LEASE
-from tests.cli.terminal import Menagerie, Ran, command
+from tests.cli.terminal import Menagerie, Ran, between_rounds, command
 from tests.tenancy.real import Server
 
 pytestmark = pytest.mark.xdist_group("tenancy")
@@ -128,7 +128,7 @@ def test_a_service_goes_on_after_what_passes(
         if len(rounds) == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("cli.rounds.time.sleep", pause)
+    between_rounds(monkeypatch, pause)
     monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
     ran = menagerie("sync", "--watch", "7", "--yes")
     assert (ran.code, rounds) == (130, [7, 7, 7])

@@ -1,19 +1,45 @@
-"""The boot program as hosts have it, one file of all its modules."""
+"""Programs as hosts have them, each one file of all its modules."""
 
 from __future__ import annotations
 
 import importlib.abc
 import importlib.util
+from collections.abc import Iterable
+from typing import Any
 
+from cluster.files import HostFile
+from userdata import applying, refreshing
 from userdata.cloud_init import boot_program
 
 
 class _Text(importlib.abc.InspectLoader):
+    def __init__(self, text: str) -> None:
+        self._text = text
+
     def get_source(self, fullname: str) -> str:
-        return boot_program()
+        return self._text
 
 
-_spec = importlib.util.spec_from_loader("menagerie_boot", _Text())
-assert _spec and _spec.loader
-boot = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(boot)
+def _loaded(name: str, text: str) -> Any:
+    spec = importlib.util.spec_from_loader(name, _Text(text))
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _program(files: Iterable[HostFile], name: str) -> Any:
+    return _loaded(f"menagerie_{name}", next(file.text for file in files if file.path.endswith(name)))
+
+
+boot = _loaded("menagerie_boot", boot_program())
+
+
+def apply() -> Any:
+    """menagerie-apply, with globals of its own."""
+    return _program(applying.files(), "apply")
+
+
+def refresh() -> Any:
+    """menagerie-refresh, with globals of its own."""
+    return _program(refreshing.files(), "refresh")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.userdata import placed
 from tests.userdata.placed import boot
 from userdata import Payload, applying
 from userdata.payload import packed, unpacked
@@ -19,14 +19,9 @@ ETCD, TIMER = "etcd-main.service", "etcd-main-backup.timer"
 
 
 @pytest.fixture
-def program(tmp_path):
+def program():
     """The program as hosts have it."""
-    path = tmp_path / "menagerie_apply.py"
-    path.write_text(next(file.text for file in applying.files() if file.path.endswith("apply")))
-    spec = importlib.util.spec_from_file_location("menagerie_apply", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return placed.apply()
 
 
 class Host:

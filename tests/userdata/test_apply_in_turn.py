@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -17,9 +16,11 @@ import pytest
 from tests.control_plane.real_api import storing
 from tests.ports import free_port
 from tests.programs import program
-from userdata import applying
+from tests.userdata import placed
 
 UNIT, LOCK = "etcd-main.service", "/menagerie/restart/etcd-main.service"
+SECONDS = 60
+"""On a busy machine. A turn is waited for ten times as long."""
 
 
 @dataclass
@@ -44,12 +45,6 @@ class Host:
 
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
-    path = tmp_path / "menagerie_apply.py"
-    path.write_text(next(file.text for file in applying.files() if file.path.endswith("apply")))
-    spec = importlib.util.spec_from_file_location("menagerie_apply", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
     systemctl = tmp_path / "bin/systemctl"
     systemctl.parent.mkdir()
     systemctl.write_text(
@@ -58,7 +53,7 @@ def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
     systemctl.chmod(0o755)
     monkeypatch.setenv("PATH", f"{systemctl.parent}:{os.environ['PATH']}")
     with storing(program, tmp_path) as url:
-        yield Host(module, tmp_path, url)
+        yield Host(placed.apply(), tmp_path, url)
 
 
 def test_a_unit_is_restarted_in_its_turn_which_is_given_back(host: Host) -> None:
@@ -75,11 +70,10 @@ def test_what_systemctl_says_of_its_failure_is_told(host: Host) -> None:
 
 def test_an_etcd_out_of_reach_is_told_within_seconds_and_nothing_is_restarted(host: Host) -> None:
     host.url = f"http://127.0.0.1:{free_port()}"
-    host.module.ANSWER_S = 1
     began = time.monotonic()
     with pytest.raises(host.module.Failure, match="etcd main is out of reach: .*connection refused"):
         host.restart()
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < SECONDS
     assert host.asked() == ""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.userdata import placed
 from userdata import refreshing
 
 UNIT = "etcd-main.service"
@@ -18,14 +18,9 @@ ETCD = {"report": ["etcdctl"], "etcd": "main"}
 
 
 @pytest.fixture
-def refresh(tmp_path):
+def refresh():
     """The program as hosts have it."""
-    path = tmp_path / "menagerie_refresh.py"
-    path.write_text(next(file.text for file in refreshing.files() if file.path.endswith("refresh")))
-    spec = importlib.util.spec_from_file_location("menagerie_refresh", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return placed.refresh()
 
 
 @pytest.fixture

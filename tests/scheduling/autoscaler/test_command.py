@@ -18,6 +18,7 @@ from cluster.load import check_paths
 from cluster.spec import Cluster
 from operations.lease import Lease
 from scheduling.autoscaler.choose import settings_of
+from tests.cli.terminal import between_rounds
 from tests.operations.conftest import outputs
 from tests.operations.real_cluster import World
 from tests.scheduling.autoscaler.machines import POOL, Machines
@@ -140,7 +141,7 @@ def test_a_service_serves_its_metrics_and_goes_on_after_what_passes(
             found.append(answer.read().decode())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cli.autoscaler.time.sleep", pause)
+    between_rounds(monkeypatch, pause)
     ran = menagerie("autoscaler", "run", "lab", "--yes", "--metrics", "127.0.0.1:0")
     assert ran.code == 130
     assert 'menagerie_autoscaler_machines{pool="region",state="running"} 1' in found[1]
