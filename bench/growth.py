@@ -6,27 +6,22 @@ and `autoscaler run` looks after it as a service does, with the defaults of the 
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-import yaml
 
 from bench import alone, on_lab
 from bench.figures import Figure
 from bench.group import CommandError
-from bench.toolkit import MENAGERIE
-from cluster.load import find_cluster
 from lab import hosts
 from lab.errors import LabError
-from operations.access import API_TIMEOUT_S, ROOT
+from operations.access import API_TIMEOUT_S
 from operations.growth import Probe
 from operations.stack import access_to
 from operations.verify.workload import IMAGE
@@ -50,7 +45,7 @@ def measure(say: Callable[[str], None], rounds: int = ROUNDS) -> list[Figure]:
     seen: list[dict[str, float]] = []
     with on_lab.lab(say) as cluster, _room(say) as spec:
         probe = Probe(access_to(cluster).api(), "default", POOL)
-        with _autoscaler(spec):
+        with on_lab.autoscaler(spec):
             for number in range(1, rounds + 1):
                 seen.append(_round(probe))
                 say(f"round {number}: " + ", ".join(f"{name} {value:.1f} s" for name, value in seen[-1].items()))
@@ -96,38 +91,22 @@ def _until(reached: Callable[[], bool], what: str) -> None:
 
 
 @contextmanager
-def _room(say: Callable[[str], None]) -> Iterator[str]:
+def _room(say: Callable[[str], None]) -> Iterator[Path]:
     """The lab's spec with a pool that may grow by one, and the lab as it says; afterwards the lab is as it was."""
-    with tempfile.TemporaryDirectory() as above:
-        folder = Path(above) / on_lab.CLUSTER
-        shutil.copytree(find_cluster(on_lab.CLUSTER, ROOT).parent, folder)
-        path = folder / "cluster.yaml"
-        text = yaml.safe_load(path.read_text())
-        text["pools"][POOL]["max"] = text["pools"][POOL]["min"] + 1
-        text["autoscaler"] = {}
-        path.write_text(yaml.safe_dump(text))
+
+    def grow(spec: Any) -> None:
+        pool = spec["pools"][POOL]
+        pool["max"] = pool["min"] + 1
+        spec["autoscaler"] = {}
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = on_lab.changed(Path(folder), grow)
         say("the pool gets room for one host more")
         on_lab.run("up", str(path), "--json")
         try:
-            yield str(path)
+            yield path
         finally:
             on_lab.run("up", on_lab.CLUSTER, "--json")
-
-
-@contextmanager
-def _autoscaler(spec: str) -> Iterator[None]:
-    """As a service. CommandError where it ended by itself."""
-    with tempfile.TemporaryFile("w+") as told:
-        command = [MENAGERIE, "autoscaler", "run", spec, "--yes"]
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=told, stderr=told) as process:
-            try:
-                yield
-                ended = process.poll()
-            finally:
-                process.terminate()
-        if ended is not None:
-            told.seek(0)
-            raise CommandError(f"autoscaler run ended with {ended}: {told.read()[-2000:]}")
 
 
 def main(

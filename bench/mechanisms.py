@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from bench.loopback_files import ADMIN
 from cluster import versions
 from control_plane import scheduler
 from network.addresses import plan
+from operations.waiting import TimedOutError, wait_until
 from scheduling import gangs
 from stacks.certificates import Request, issue, new_authority
 from tools import build, golang
@@ -166,13 +166,24 @@ class Kueue(Native):
 
 def until_ready(process: subprocess.Popen[bytes], url: str, log: Path) -> None:
     """LoopbackError with the program's last words where it ends, or is not ready within a minute."""
-    deadline = time.monotonic() + 60
-    while True:
+
+    def missing() -> str:
+        last = f"{log.stem} is not ready: {log.read_text(errors='replace')[-1000:]}"
+        if process.poll() is not None:
+            raise LoopbackError(last)
         with suppress(OSError), urllib.request.urlopen(url, timeout=5):
-            return
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise LoopbackError(f"{log.stem} is not ready: {log.read_text(errors='replace')[-1000:]}")
-        time.sleep(0.5)
+            return ""
+        return last
+
+    _until(missing)
+
+
+def _until(missing: Callable[[], str]) -> None:
+    """Until nothing is; LoopbackError with what is after a minute."""
+    try:
+        wait_until(missing, 60, lambda _: None, 0.5)
+    except TimedOutError as error:
+        raise LoopbackError(str(error)) from None
 
 
 def _thing(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
@@ -234,22 +245,16 @@ def _definitions(plane: Loopback, folder: Path, pattern: str) -> None:
                 made["spec"].pop("conversion", None)
                 _create(plane, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", made)
                 paths.append(f"/apis/{made['spec']['group']}/{newest['name']}/{made['spec']['names']['plural']}")
-    deadline = time.monotonic() + 60
     with Api(plane.login(ADMIN.name)) as api:
-        while any(api.call("GET", path)[0] != 200 for path in paths):
-            if time.monotonic() > deadline:
-                raise LoopbackError(f"not all of {folder.name} are served")
-            time.sleep(0.5)
+        _until(lambda: " and ".join(f"{path} is not served" for path in paths if api.call("GET", path)[0] != 200))
 
 
 def _create(plane: Loopback, path: str, thing: dict[str, Any]) -> None:
     """Make it, as soon as its kind is served."""
-    deadline = time.monotonic() + 60
+
+    def missing() -> str:
+        status, said = api.call("POST", path, thing)
+        return "" if status in (201, 409) else f"POST {path}: {status} {json.loads(said).get('message', '')[:500]}"
+
     with Api(plane.login(ADMIN.name)) as api:
-        while True:
-            status, said = api.call("POST", path, thing)
-            if status in (201, 409):
-                return
-            if time.monotonic() > deadline:
-                raise LoopbackError(f"POST {path}: {status} {json.loads(said).get('message', '')[:500]}")
-            time.sleep(1.0)
+        _until(missing)

@@ -1,10 +1,16 @@
-"""The lab that measurements use: the one that is up, or one of their own that they take away afterwards."""
+"""The lab that measurements and tests use: as its spec says or with changes of theirs; verbs that run on it beside them."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
 
 from bench.group import CommandError
 from bench.toolkit import MENAGERIE
@@ -35,3 +41,34 @@ def lab(say: Callable[[str], None]) -> Iterator[Cluster]:
     finally:
         if not was_up:
             run("destroy", cluster.name, "--yes")
+
+
+def changed(folder: Path, change: Callable[[Any], None]) -> Path:
+    """The lab's spec, copied below a folder, after `change` was given the document of its cluster.yaml."""
+    there = folder / CLUSTER
+    shutil.copytree(find_cluster(CLUSTER, ROOT).parent, there)
+    path = there / "cluster.yaml"
+    document = yaml.safe_load(path.read_text())
+    change(document)
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+@contextmanager
+def autoscaler(spec: Path) -> Iterator[Callable[[], str]]:
+    """`autoscaler run` as a service for the length of a block; the last that it said. CommandError where it ended by itself."""
+    with tempfile.TemporaryFile("w+") as told:
+
+        def said() -> str:
+            told.seek(0)
+            return told.read()[-2000:]
+
+        command = [MENAGERIE, "autoscaler", "run", str(spec), "--yes"]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=told, stderr=told) as process:
+            try:
+                yield said
+                ended = process.poll()
+            finally:
+                process.terminate()
+        if ended is not None:
+            raise CommandError(f"autoscaler run ended with {ended}: {said()}")

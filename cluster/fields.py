@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import types
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 from typing import Annotated, Any, Union, get_args, get_origin
 
@@ -28,6 +28,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """``; did you mean pods?``, or nothing where no known word is like it."""
     found = near(word, known)
     return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def unknown(kind: str, words: Iterable[str], known: Collection[str]) -> str:
+    """``no proof pots; did you mean pods?`` a line, then what there is; nothing where all are known."""
+    told = [f"no {kind} {word}{did_you_mean(word, known)}" for word in words if word not in known]
+    return "\n  ".join([*told, f"there are: {', '.join(known)}"]) if told else ""
 
 
 def model_at(model: type[BaseModel], where: Where) -> type[BaseModel] | None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
-from cluster.fields import did_you_mean
+from cluster.fields import unknown
 from cluster.spec import Cluster
 from operations.access import Access
 from operations.verify import everyday, faults, growth, site
@@ -24,9 +24,8 @@ class UnknownProofError(Exception):
 
 def chosen(only: tuple[str, ...]) -> tuple[Proof, ...]:
     """The proofs with these names, all of them for (). UnknownProofError names the nearest."""
-    names = [proof.name for proof in PROOFS]
-    if unknown := [f"no proof {name}{did_you_mean(name, names)}" for name in only if name not in names]:
-        raise UnknownProofError("\n  ".join([*unknown, f"there are: {', '.join(names)}"]))
+    if told := unknown("proof", only, [proof.name for proof in PROOFS]):
+        raise UnknownProofError(told)
     return tuple(proof for proof in PROOFS if not only or proof.name in only)
 
 

@@ -53,10 +53,8 @@ def supplies(
     for node in nodes:
         if node.pool in there:
             there[node.pool].append(node)
-    wanted, dearest = (
-        set(settings.grown(cluster.spec.pools)),
-        max([MILLION, *_known_prices(cluster, settings).values()]),
-    )
+    wanted = set(settings.grown(cluster.spec.pools))
+    dearest = max([MILLION, *_known_prices(cluster, settings).values()])
     found, notices = {}, []
     for name, pool in cluster.spec.pools.items():
         own = there[name]

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from bench import on_lab
 from cluster.load import load_cluster
 from controllers.manifests import NAMESPACE
 from lab import plan
 from operations.stack import access_to
 from operations.waiting import wait_until
-from tests.lab.support import ROOT, Run, menagerie
+from tests.lab.support import Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]
 
@@ -30,16 +29,10 @@ LEASES = "kube-system"
 @pytest.fixture(scope="module")
 def spec(lab: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The lab's own spec with people and teams; at the end the lab is as it was."""
-    folder = tmp_path_factory.mktemp("specs") / "lab"
-    shutil.copytree(ROOT / "inventories" / "lab", folder)
-    path = folder / "cluster.yaml"
-    text = yaml.safe_load(path.read_text())
-    text["tenancy"] = {
-        "directory": {"file": "people.yaml"},
-        "allocations": [{"pool": "workers", "team": "robotics", "hosts": 1}],
-    }
-    path.write_text(yaml.safe_dump(text))
-    (folder / "people.yaml").write_text(PEOPLE)
+    allocations = [{"pool": "workers", "team": "robotics", "hosts": 1}]
+    tenancy = {"directory": {"file": "people.yaml"}, "allocations": allocations}
+    path = on_lab.changed(tmp_path_factory.mktemp("specs"), lambda spec: spec.update(tenancy=tenancy))
+    path.with_name("people.yaml").write_text(PEOPLE)
     yield path
     clear(path)
 

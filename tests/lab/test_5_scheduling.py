@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from bench import on_lab
 from cluster.autoscaler import LEASE
 from cluster.load import find_cluster, load_cluster
 from lab import hosts
@@ -22,7 +20,7 @@ from operations.stack import access_to
 from operations.verify.workload import IMAGE
 from operations.waiting import wait_until
 from scheduling import gangs
-from tests.lab.support import MENAGERIE, ROOT, Run, menagerie
+from tests.lab.support import ROOT, Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]
 
@@ -38,47 +36,33 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def spec(lab: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def spec(lab: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The lab's own spec with a pool that may grow to two, and gangs; at the end the lab is as it was."""
-    folder = tmp_path_factory.mktemp("specs") / "lab"
-    shutil.copytree(ROOT / "inventories" / "lab", folder)
-    path = folder / "cluster.yaml"
-    text = yaml.safe_load(path.read_text())
-    text["pools"][POOL]["max"] = 2
-    text["autoscaler"] = SETTINGS
-    text["scheduling"] = {"gangs": True}
-    path.write_text(yaml.safe_dump(text))
+
+    def change(spec: Any) -> None:
+        spec["pools"][POOL]["max"] = 2
+        spec["autoscaler"] = SETTINGS
+        spec["scheduling"] = {"gangs": True}
+
+    path = on_lab.changed(tmp_path_factory.mktemp("specs"), change)
     ran = menagerie("up", str(path), "--yes", timeout_s=1200)
     assert ran.code == 0, ran.err
-    yield str(path)
+    yield path
     hosts.delete(SECOND)
     with suppress(ApiException):
         client.CoreV1Api(access_to(load_cluster(find_cluster("lab", ROOT))).api()).delete_node(SECOND)
     assert menagerie("up", "lab", "--yes", timeout_s=1200).code == 0
 
 
-@contextmanager
-def at_work(spec: str, folder: Path) -> Iterator[Path]:
-    """The autoscaler as a service; what it says is in the file."""
-    said = folder / "autoscaler"
-    with said.open("w") as file:
-        words = [MENAGERIE, "autoscaler", "run", spec, "--yes"]
-        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=file, stderr=file) as process:
-            try:
-                yield said
-            finally:
-                process.terminate()
-
-
-def test_a_host_boots_for_a_job_and_goes_when_it_is_idle(spec: str, tmp_path: Path) -> None:
-    skipped = menagerie("verify", spec, "--only", "growth", "--json").json["proofs"][0]
+def test_a_host_boots_for_a_job_and_goes_when_it_is_idle(spec: Path) -> None:
+    skipped = menagerie("verify", str(spec), "--only", "growth", "--json").json["proofs"][0]
     assert skipped["outcome"] == "skipped"
     assert "run ./menagerie autoscaler run lab --yes" in skipped["seen"]
-    with at_work(spec, tmp_path) as said:
-        lease = Lease(access_to(load_cluster(Path(spec))).api(), LEASE, "test")
+    with on_lab.autoscaler(spec) as said:
+        lease = Lease(access_to(load_cluster(spec)).api(), LEASE, "test")
         wait_until(lambda: "" if lease.other() else "nobody holds the Lease", 60, lambda _: None)
-        ran = menagerie("verify", spec, "--only", "growth", "--json", timeout_s=1200)
-    assert ran.code == 0, ran.out + said.read_text()
+        ran = menagerie("verify", str(spec), "--only", "growth", "--json", timeout_s=1200)
+        assert ran.code == 0, ran.out + said()
     assert ran.json["proofs"][0]["outcome"] == "proved"
     print(ran.json["proofs"][0]["seen"])
 
@@ -126,8 +110,8 @@ class Gangs:
 
 
 @pytest.fixture
-def jobs(spec: str) -> Iterator[Gangs]:
-    cluster = load_cluster(Path(spec))
+def jobs(spec: Path) -> Iterator[Gangs]:
+    cluster = load_cluster(spec)
     api = access_to(cluster).api()
     nodes = client.CoreV1Api(api).list_node().items
     cpu = [node.status.allocatable["cpu"] for node in nodes]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import shutil
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from kubernetes import client
 
+from bench import on_lab
 from bench.clients import load
 from bench.history import violations
 from bench.injections import do
@@ -119,12 +120,12 @@ def test_events_at_their_quota_disturb_no_other_write_and_are_mended(access: Acc
 def test_members_take_another_payload_one_after_another_while_clients_write(
     access: Access, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    folder = tmp_path_factory.mktemp("rolled") / "lab"
-    shutil.copytree(ROOT / "inventories" / "lab", folder)
-    spec = folder / "cluster.yaml"
-    text = spec.read_text()
-    assert text.count("quota: 4GiB") == 2
-    spec.write_text(text.replace("quota: 4GiB", "quota: 3GiB"))
+    def less(spec: Any) -> None:
+        for role in ("main", "events"):
+            assert spec["etcd"][role]["quota"] == "4GiB"
+            spec["etcd"][role]["quota"] = "3GiB"
+
+    spec = on_lab.changed(tmp_path_factory.mktemp("rolled"), less)
     machines = _machines(access)
     try:
         up = menagerie("up", str(spec), "--yes")

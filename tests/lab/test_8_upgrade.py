@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from bench import on_lab
 from cluster import versions
 from cluster.artefacts import KUBERNETES_PROGRAMS
 from cluster.load import find_cluster, load_cluster
@@ -45,13 +45,12 @@ def _built() -> None:
 @pytest.fixture(scope="module")
 def older(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The lab's spec with the release before; a path stands for the file that an operator edits."""
-    folder = tmp_path_factory.mktemp("spec") / "lab"
-    shutil.copytree(ROOT / "inventories" / "lab", folder)
-    spec = folder / "cluster.yaml"
-    text = spec.read_text()
-    assert NEW in text
-    spec.write_text(text.replace(NEW, OLD))
-    return str(spec)
+
+    def older(spec: Any) -> None:
+        assert spec["kubernetes"]["version"] == NEW
+        spec["kubernetes"]["version"] = OLD
+
+    return str(on_lab.changed(tmp_path_factory.mktemp("spec"), older))
 
 
 @pytest.fixture(scope="module")
