@@ -228,10 +228,12 @@ class World:
             if pod.metadata.deletion_timestamp and name not in self.held:
                 self.server.call("DELETE", path, {"gracePeriodSeconds": 0})
             elif pod.status.phase == "Pending":
-                status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-                self.server.call(
-                    "PATCH", f"{path}/status", {"status": status}, "application/strategic-merge-patch+json"
-                )
+                # Of what was seen alone: a pod that a test has ended since is not brought back.
+                running = {
+                    "metadata": {"resourceVersion": pod.metadata.resource_version},
+                    "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+                }
+                self.server.call("PATCH", f"{path}/status", running, "application/strategic-merge-patch+json")
 
     def clear(self) -> None:
         """No hosts, pods, sets or budgets any more."""
