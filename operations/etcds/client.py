@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -169,19 +169,20 @@ class EtcdClient:
 
     def defragment(self, member: str) -> None:
         """Have one member write its database anew. It serves nobody meanwhile."""
-        self._answer("defrag", only=member, patience_s=WORK_S)
+        self._answer("defrag", among=(member,), patience_s=WORK_S)
 
     def move_leader(self, leader: str, to_id: str) -> None:
         """Ask the leader, by its name, to hand over to a member, by its id."""
-        self._answer("move-leader", to_id, only=leader)
+        self._answer("move-leader", to_id, among=(leader,))
 
     def add_learner(self, name: str, peer_url: str) -> None:
         """Announce a member that will get all data and has no vote."""
         self._answer("member", "add", name, f"--peer-urls={peer_url}", "--learner")
 
-    def remove(self, member_id: str) -> None:
-        """Take a member out for good."""
-        self._answer("member", "remove", member_id)
+    def remove(self, member: Listed) -> None:
+        """Take a member out for good. The others are asked: who takes itself out stops before it has answered."""
+        others = [name for name in map(name_of, self.etcd.members) if name != member.name]
+        self._answer("member", "remove", member.id, among=others)
 
     def promote(self, member_id: str) -> str:
         """Give a learner its vote. Why it can't have it yet; "" when it has it."""
@@ -192,8 +193,8 @@ class EtcdClient:
             raise self._error(done)
         return ""
 
-    def _answer(self, *arguments: str, only: str = "", patience_s: float | None = None) -> str:
-        done = self._run(*arguments, only=only, patience_s=patience_s)
+    def _answer(self, *arguments: str, among: Collection[str] = (), patience_s: float | None = None) -> str:
+        done = self._run(*arguments, among=among, patience_s=patience_s)
         if done.returncode:
             raise self._error(done)
         return done.stdout
@@ -202,10 +203,11 @@ class EtcdClient:
         return EtcdError(f"etcd {self._role}: {done.stderr.strip()[-300:]}")
 
     def _run(
-        self, *arguments: str, only: str = "", patience_s: float | None = None
+        self, *arguments: str, among: Collection[str] = (), patience_s: float | None = None
     ) -> subprocess.CompletedProcess[str]:
+        """etcdctl with these arguments. among: names of the members that may be asked, any for none."""
         patience_s = TIMEOUT_S if patience_s is None else patience_s
-        asked = [member for member in self.etcd.members if only in ("", name_of(member))]
+        asked = [member for member in self.etcd.members if not among or name_of(member) in among]
         texts = (self.etcd.ca_pem, self._access.etcd_certificate, self._access.etcd_key)
         with secret_files(*texts) as (ca, certificate, key):
             command = [

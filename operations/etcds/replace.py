@@ -78,7 +78,7 @@ def _remove(etcd: Etcd, name: str, report: Report) -> None:
     """The member that this host had; not a learner that another run of this verb has added, and which has not started."""
     old = _of(etcd, name)
     if old and not (old.learner and not old.name):
-        once_settled(lambda: etcd.client.remove(old.id), report)
+        once_settled(lambda: etcd.client.remove(old), report)
 
 
 def once_settled(change: Callable[[], None], report: Report) -> None:

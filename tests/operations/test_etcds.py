@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -378,11 +379,27 @@ def test_a_replacement_that_is_cut_short_anywhere_goes_on_when_it_is_run_again(h
 def test_a_member_that_was_removed_and_comes_back_is_told_of_and_replaced(here: Site) -> None:
     etcd = here.etcd()
     gone = next(each for each in etcd.client.listed() if each.name == "etcd-main-3")
-    replace.once_settled(lambda: etcd.client.remove(gone.id), silent)
+    replace.once_settled(lambda: etcd.client.remove(gone), silent)
     until(lambda: here.fleet.running["etcd-main-3"].poll() is not None, "the removed member has ended")
     replace.replace(here.view(), "etcd-main-3", operation := Unrecorded(), quiet, silent)
     assert (here.data("main", 3) / f".menagerie/before-{operation.facts['token']}/wal").is_dir()
     assert not any(here.etcd().client.ailments().values())
+
+
+def test_who_is_taken_out_is_not_asked_for_it(here: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = here.etcd().client
+    gone, *others = sorted(client.listed(), key=lambda each: each.name, reverse=True)
+    run: list[list[str]] = []
+
+    def remember(command: list[str], **_: Any) -> subprocess.CompletedProcess[str]:
+        run.append(command)
+        return subprocess.CompletedProcess(command, 0, "", "")
+
+    monkeypatch.setattr("operations.etcds.client.subprocess.run", remember)
+    client.remove(gone)
+    (endpoints,) = [word.removeprefix("--endpoints=") for word in run[0] if word.startswith("--endpoints=")]
+    asked = {urlsplit(url).hostname for url in endpoints.split(",")}
+    assert asked == {urlsplit(url).hostname for each in others for url in each.peer_urls}
 
 
 def test_a_healthy_member_and_one_beside_an_ailing_one_are_not_replaced(here: Site) -> None:

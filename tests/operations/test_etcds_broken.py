@@ -68,7 +68,7 @@ def test_a_member_whose_database_was_corrupted_does_not_start_and_is_replaced_wi
 def test_a_removed_member_never_comes_back_with_its_old_data_and_is_told_of(here: Site) -> None:
     etcd = here.etcd()
     gone = next(each for each in etcd.client.listed() if each.name == "etcd-main-3")
-    replace.once_settled(lambda: etcd.client.remove(gone.id), silent)
+    replace.once_settled(lambda: etcd.client.remove(gone), silent)
     ended(here, "etcd-main-3")
     here.fleet.start("main", "etcd-main-3")
     ended(here, "etcd-main-3")
