@@ -1,4 +1,4 @@
-"""Tenancy's controllers in the lab: their image in its registry, a directory that changes, a leader that is killed."""
+"""Tenancy's controllers in the lab: their image in its registry, people with certificates, a directory that changes, a leader that is killed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from bench import on_lab
+from cluster.allocations import TEAM_KEY
 from cluster.load import load_cluster
 from controllers.manifests import NAMESPACE
 from lab import plan
 from operations.stack import access_to
+from operations.verify.workload import CONTAINER_SECURITY, IMAGE
 from operations.waiting import wait_until
+from tests.lab.people import Person
 from tests.lab.support import Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]
@@ -24,6 +27,8 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]
 REPOSITORY = "menagerie/controllers"
 PEOPLE = "people: {ana: {}, bo: {}, cleo: {}, dan: {}}\nteams: {robotics: {members: [ana, bo], owners: [ana]}}\n"
 LEASES = "kube-system"
+PODS = "/api/v1/namespaces/{}/pods"
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 @pytest.fixture(scope="module")
@@ -57,12 +62,12 @@ def clear(spec: Path) -> None:
     core = client.CoreV1Api(api)
     for each in core.list_namespace(label_selector="app.kubernetes.io/managed-by=menagerie-tenancy").items:
         core.delete_namespace(each.metadata.name)
-    for node in core.list_node(label_selector="openai.com/team").items:
-        taints = [each for each in node.spec.taints or () if each.key != "openai.com/team"]
+    for node in core.list_node(label_selector=TEAM_KEY).items:
+        taints = [each for each in node.spec.taints or () if each.key != TEAM_KEY]
         core.patch_node(
             node.metadata.name,
             {
-                "metadata": {"labels": {"openai.com/team": None}, "resourceVersion": node.metadata.resource_version},
+                "metadata": {"labels": {TEAM_KEY: None}, "resourceVersion": node.metadata.resource_version},
                 "spec": {"taints": [api.sanitize_for_serialization(each) for each in taints] or None},
             },
         )
@@ -121,8 +126,66 @@ def test_they_run_from_an_image_that_no_builder_made(spec: Path, api: client.Api
 
 
 def teams(api: client.ApiClient) -> list[str]:
-    nodes = client.CoreV1Api(api).list_node(label_selector="openai.com/team").items
-    return [node.metadata.labels["openai.com/team"] for node in nodes]
+    nodes = client.CoreV1Api(api).list_node(label_selector=TEAM_KEY).items
+    return [node.metadata.labels[TEAM_KEY] for node in nodes]
+
+
+def test_who_has_a_certificate_runs_on_the_hosts_of_the_team(
+    spec: Path, api: client.ApiClient, image: str, tmp_path: Path
+) -> None:
+    ana = Person(api, "ana", tmp_path)
+    core = client.CoreV1Api(api)
+    # Nobody says where it goes but its namespace, and the label of the hosts that it wants.
+    body = pod("trains", nodeSelector={TEAM_KEY: "robotics"})
+
+    def made() -> str:
+        status, told = ana.tries("POST", PODS.format("team-robotics"), body)
+        return "" if status in (201, 409) else told
+
+    until(made)
+    until(lambda: "" if phase(core, "team-robotics", "trains") == "Running" else "it does not run")
+    found = core.read_namespaced_pod("trains", "team-robotics")
+    assert core.read_node(found.spec.node_name).metadata.labels[TEAM_KEY] == "robotics"
+    assert [each.value for each in found.spec.tolerations if each.key == TEAM_KEY] == ["robotics"]
+    core.delete_namespaced_pod("trains", "team-robotics", grace_period_seconds=0)
+
+
+def test_who_wants_another_teams_hosts_is_refused(
+    spec: Path, api: client.ApiClient, image: str, tmp_path: Path
+) -> None:
+    dan = Person(api, "dan", tmp_path)
+    (node,) = client.CoreV1Api(api).list_node(label_selector=f"{TEAM_KEY}=robotics").items
+    own, host = PODS.format("user-dan"), f"/api/v1/nodes/{node.metadata.name}"
+    theirs = {"key": TEAM_KEY, "operator": "Equal", "value": "robotics", "effect": "NoSchedule"}
+    admin = {
+        "metadata": {"name": "mine"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "dan"}],
+    }
+    attempts = {
+        "their toleration": (("POST", own, pod("p", tolerations=[theirs])), "it tolerates openai.com/team=robotics"),
+        "every toleration": (("POST", own, pod("p", tolerations=[{"operator": "Exists"}])), "it tolerates every taint"),
+        "their host by its name": (("POST", own, pod("p", nodeName=node.metadata.name)), "it names its node"),
+        "their namespace": (("POST", PODS.format("team-robotics"), pod("p")), 'User "dan" cannot create'),
+        "no taint": (("PATCH", host, {"spec": {"taints": None}}), 'User "dan" cannot patch'),
+        "another label": (("PATCH", host, {"metadata": {"labels": {TEAM_KEY: None}}}), 'User "dan" cannot patch'),
+        "a role of his own": (("POST", f"{RBAC}/namespaces/user-dan/rolebindings", admin), 'User "dan" cannot create'),
+    }
+    assert dan.tries("POST", f"{own}?dryRun=All", pod("p")) == (201, "")
+    for what, (request, said) in attempts.items():
+        status, told = dan.tries(*request)
+        assert (status, said in told) == (403, True), f"{what}: {status} {told}"
+    status, told = dan.tries("POST", PODS.format("team-robotics"), pod("p"), Impersonate_User="ana")
+    assert (status, "cannot impersonate" in told) == (403, True), told
+
+
+def pod(name: str, **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": IMAGE, "command": ["sleep", "600"], "securityContext": CONTAINER_SECURITY}
+    return {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
+
+
+def phase(core: client.CoreV1Api, namespace: str, name: str) -> str:
+    return str(core.read_namespaced_pod(name, namespace).status.phase)
 
 
 def test_who_joins_the_directory_gets_a_namespace(spec: Path, api: client.ApiClient, image: str) -> None:
