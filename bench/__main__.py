@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from bench import (
+    alone,
     bare,
     growth,
     inventory,
@@ -50,25 +51,25 @@ BUSY_LOAD = 0.5  # a core's share of other work that makes times doubtful
 
 def main(
     rounds: Annotated[int, typer.Option(min=1, help="Pairs of bring-ups: with the toolkit, then by hand.")] = 2,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: alone.JsonOpt = False,
 ) -> None:
     """Measure bring-ups of the lab with the toolkit and by hand, in turns. It must be down when this starts."""
     cluster = load_cluster(find_cluster(CLUSTER, ROOT))
     _refuse_what_is_there(cluster)
     here, load_before = machine.read(), machine.load()
-    _say(f"{here}; load {load_before:.1f}")
+    alone.say(f"{here}; load {load_before:.1f}")
     if load_before > BUSY_LOAD * here.cores:
-        _say("other work runs on this machine: the times below are longer than the toolkit's own")
+        alone.say("other work runs on this machine: the times below are longer than the toolkit's own")
     figures = [
         *_measure(cluster, rounds),
-        *traffic.measure(_say),
-        *planning.measure(planning.ROUNDS, _say),
-        *validation.measure(_say),
-        *inventory.measure(_say),
-        *workers.measure(_say),
-        *recovery.measure(_say),
-        *growth.measure(_say),
-        *planner.measure(_say),
+        *traffic.measure(alone.say),
+        *planning.measure(planning.ROUNDS, alone.say),
+        *validation.measure(alone.say),
+        *inventory.measure(alone.say),
+        *workers.measure(alone.say),
+        *recovery.measure(alone.say),
+        *growth.measure(alone.say),
+        *planner.measure(alone.say),
         *_neighbours(),
         *_control_planes(),
     ]
@@ -89,16 +90,16 @@ def main(
 
 
 def _measure(cluster: Cluster, rounds: int) -> list[Figure]:
-    prepare(_say, kubernetes=cluster.spec.kubernetes.version)
+    prepare(alone.say, kubernetes=cluster.spec.kubernetes.version)
     checks = toolkit.check()
     ours, theirs = [], []
     for number in range(1, rounds + 1):
         ours.append(toolkit.measure(cluster))
-        _say(
+        alone.say(
             f"round {number}: menagerie up {ours[-1].seconds:.1f} s, nodes Ready {ours[-1].booted_to_ready_s:.1f} s after boot"
         )
         theirs.append(bare.measure(cluster))
-        _say(
+        alone.say(
             f"round {number}: by hand {theirs[-1].seconds:.1f} s, nodes Ready {theirs[-1].booted_to_ready_s:.1f} s after boot"
         )
     peak = toolkit.peak_memory(cluster)
@@ -108,9 +109,9 @@ def _measure(cluster: Cluster, rounds: int) -> list[Figure]:
 def _neighbours() -> list[Figure]:
     """Where the kernel's tables aren't this machine's to change, the other figures are worth printing all the same."""
     try:
-        return neighbours.measure(_say)
+        return neighbours.measure(alone.say)
     except neighbours.NeighboursError as error:
-        _say(f"neighbour tables were not measured: {error}")
+        alone.say(f"neighbour tables were not measured: {error}")
         return []
 
 
@@ -119,9 +120,9 @@ def _control_planes() -> list[Figure]:
     figures: list[Figure] = []
     try:
         for measure in (storm.measure, scale.measure, scheduling.measure):
-            figures += measure(_say)
+            figures += measure(alone.say)
     except (LoopbackError, OSError) as error:
-        _say(f"the rest of control planes on loopback was not measured: {error}")
+        alone.say(f"the rest of control planes on loopback was not measured: {error}")
     return figures
 
 
@@ -207,12 +208,5 @@ def _refuse_what_is_there(cluster: Cluster) -> None:
         )
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except (LabError, CommandError, TimedOutError, bare.BareError, workers.BenchError) as error:
-        sys.exit(f"error: {error}")
+    alone.command(main, LabError, CommandError, TimedOutError, bare.BareError, workers.BenchError)

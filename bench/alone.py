@@ -5,9 +5,22 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from typing import Annotated
+
+import typer
 
 from bench import machine
 from bench.figures import Figure, table
+
+JsonOpt = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def command(main: Callable[..., None], *foreseen: type[Exception]) -> None:
+    """Run a module by its command line. An error that was foreseen ends it with its text and exit code 1."""
+    try:
+        typer.run(main)
+    except foreseen as error:
+        sys.exit(f"error: {error}")
 
 
 def say(text: str) -> None:

@@ -6,7 +6,6 @@ and `autoscaler run` looks after it as a service does, with the defaults of the 
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -111,14 +110,11 @@ def _room(say: Callable[[str], None]) -> Iterator[Path]:
 
 def main(
     rounds: Annotated[int, typer.Option(min=1, help="How often a job is submitted.")] = ROUNDS,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: alone.JsonOpt = False,
 ) -> None:
     """Measure how long a job waits for a host that has to be made for it, by part."""
     alone.run(lambda say: measure(say, rounds), as_json=as_json)
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except (LabError, CommandError, TimedOutError) as error:
-        sys.exit(f"error: {error}")
+    alone.command(main, LabError, CommandError, TimedOutError)

@@ -6,7 +6,6 @@ All of it is CPU of this process; no host is asked for anything.
 from __future__ import annotations
 
 import json
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -14,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench import machine
+from bench import alone, machine
 from bench.figures import Figure, ratios, table
 from bench.fleet import fleet, outputs
 from cluster.outputs import ClusterOutputs
@@ -137,7 +136,7 @@ def _timed(act: Callable[[], Any]) -> tuple[float, Any]:
 def main() -> None:
     """Measure what large inventories cost."""
     print(f"{machine.read()}; load {machine.load():.1f} before")
-    print(table(measure(lambda text: print(text, file=sys.stderr, flush=True))))
+    print(table(measure(alone.say)))
 
 
 if __name__ == "__main__":

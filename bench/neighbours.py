@@ -24,7 +24,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from types import FrameType
 
-from bench import machine
+from bench import alone, machine
 from bench import neighbour_tables as tables
 from bench.figures import Figure, table
 from lab import clean, state
@@ -259,7 +259,7 @@ def connect(family: str, targets: Sequence[str]) -> tuple[tuple[float, ...], int
 def main() -> None:
     """Print the figures of this machine."""
     here = machine.read()
-    figures = measure(lambda text: print(text, file=sys.stderr, flush=True))
+    figures = measure(alone.say)
     print(f"\n{here}; load {machine.load():.1f}\n\n{table(figures)}\n")
     for number, figure in enumerate((figure for figure in figures if figure.note), 1):
         print(f"{number}. {figure.name}: {figure.note}")

@@ -7,14 +7,13 @@ and not time, for it depends less on what else the machine does.
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 
 import typer
 
-from bench import machine, pending
+from bench import alone, machine, pending
 from bench.figures import Figure, table
 from bench.packers import Packed, autoscaler_of_2017, first_fit_decreasing
 from scheduling.planner import Budget, Fate, Plan, Snapshot, plan
@@ -95,11 +94,11 @@ def summary(
 
 def main(
     rounds: Annotated[int, typer.Option(min=1, help="Times that everything but the exact plan is planned.")] = ROUNDS,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: alone.JsonOpt = False,
 ) -> None:
     """Plan a made-up hour of a cluster, by the heuristic, exactly, and in two other ways."""
     here, load = machine.read(), machine.load()
-    figures = measure(lambda text: print(text, file=sys.stderr, flush=True), rounds)
+    figures = measure(alone.say, rounds)
     if as_json:
         document = {
             "machine": here.to_json(),

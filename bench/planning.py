@@ -18,7 +18,7 @@ from typing import Annotated
 
 import typer
 
-from bench import machine
+from bench import alone, machine
 from bench.figures import Figure, ratios, table
 from bench.group import CommandError, Group
 from operations.access import ROOT
@@ -135,11 +135,8 @@ def _in(folder: Path, environment: Mapping[str, str], argv: Sequence[str]) -> li
 def main(rounds: Annotated[int, typer.Option(min=1, help="Times that everything is planned.")] = ROUNDS) -> None:
     """Measure the CPU that a plan costs for each resource, on three simulated clouds, in turns with terraform."""
     print(f"{machine.read()}; load {machine.load():.1f} before")
-    print(table(measure(rounds, lambda text: print(text, file=sys.stderr, flush=True))))
+    print(table(measure(rounds, alone.say)))
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except (CommandError, build.BuildError) as error:
-        sys.exit(f"error: {error}")
+    alone.command(main, CommandError, build.BuildError)

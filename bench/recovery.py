@@ -6,7 +6,6 @@ Uses the lab that is up, or one of its own that it takes away afterwards. What i
 from __future__ import annotations
 
 import random
-import sys
 import time
 from collections.abc import Callable
 from typing import Annotated
@@ -108,14 +107,11 @@ def _not_written(access: Access) -> str:
 
 def main(
     rounds: Annotated[int, typer.Option(min=1, help="How often each loss is brought about.")] = ROUNDS,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: alone.JsonOpt = False,
 ) -> None:
     """Measure how long the lab takes to be whole after it has lost a machine or its data."""
     alone.run(lambda say: measure(say, rounds), as_json=as_json)
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except (LabError, CommandError, TimedOutError) as error:
-        sys.exit(f"error: {error}")
+    alone.command(main, LabError, CommandError, TimedOutError)

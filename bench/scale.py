@@ -8,7 +8,6 @@ some hundreds at a time until those are settled; then a probe at a low rate in w
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -251,7 +250,7 @@ def main(
     ),
     pods: Annotated[int, typer.Option(min=1, help="Pods on each node.")] = PODS,
     defaults: Annotated[bool, typer.Option(help="Also the smallest size with Kubernetes' own numbers.")] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: alone.JsonOpt = False,
 ) -> None:
     """Measure the control plane under thousands of simulated nodes."""
     sizes = sorted(int(size) for size in nodes.split(","))
@@ -259,7 +258,4 @@ def main(
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except (LoopbackError, OSError, build.BuildError) as error:
-        sys.exit(f"error: {error}")
+    alone.command(main, LoopbackError, OSError, build.BuildError)

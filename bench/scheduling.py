@@ -7,8 +7,6 @@ one control plane, whose pods are deleted in between.
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -21,9 +19,9 @@ from typing import Annotated, Any
 
 import typer
 
-from bench import gang_trials, load, machine, simulated
+from bench import alone, gang_trials, load, simulated
 from bench.calls import Api
-from bench.figures import Figure, ratios, table
+from bench.figures import Figure, ratios
 from bench.load import NAMESPACE, Call
 from bench.loopback import Loopback, LoopbackError, Shape, running
 from bench.loopback_files import ADMIN, NODES
@@ -195,28 +193,16 @@ def main(
     compare: Annotated[
         bool, typer.Option(help="Then gangs by Coscheduling and Kueue, too: half an hour; builds both, as root.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: alone.JsonOpt = False,
 ) -> None:
     """Measure how fast pods are placed on simulated nodes, spread, packed and in gangs, and what is left of whole hosts."""
     if full:
         nodes, pods = FULL
-    here, before = machine.read(), machine.load()
-    _say(f"{here}; load {before:.1f}")
-    figures = measure(_say, nodes, pods) + (mechanisms(_say) if compare else [])
-    if as_json:
-        loads = {"before": before, "after": machine.load()}
-        found = {"machine": here.to_json(), "load": loads, "figures": [figure.to_json() for figure in figures]}
-        print(json.dumps(found, indent=2))
-        return
-    print(f"\n{here}; load {before:.1f} before, {machine.load():.1f} after (with this run in it)\n\n{table(figures)}")
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    alone.run(
+        lambda say: [*measure(say, nodes, pods), *(mechanisms(say) if compare else [])],
+        as_json=as_json,
+    )
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except (LoopbackError, OSError) as error:
-        sys.exit(f"error: {error}")
+    alone.command(main, LoopbackError, OSError)

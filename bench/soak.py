@@ -20,6 +20,7 @@ from typing import Annotated
 
 import typer
 
+from bench import alone
 from bench import faults as table
 from bench.group import environment
 from bench.toolkit import MENAGERIE, host_names, killed_up
@@ -108,7 +109,7 @@ def main(
     """Break the lab at random and see that it always recovers. It is brought up first, and left up."""
     seed = random.randrange(10**6) if seed is None else seed
     machines = host_names(load_cluster(find_cluster(CLUSTER, ROOT)))
-    _say(f"seed {seed}, {hours:g} hours")
+    alone.say(f"seed {seed}, {hours:g} hours")
     if error := converged():
         sys.exit(f"error: the lab can't be brought up to begin with: {error}")
     began, outcomes = time.monotonic(), list[Outcome]()
@@ -117,9 +118,9 @@ def main(
             if time.monotonic() - began >= hours * 3600 or (outcomes and outcomes[-1].error and not keep_going):
                 break
             outcomes.append(_attempt(fault))
-            _say(f"{time.monotonic() - began:8.0f} s  {outcomes[-1]}")
+            alone.say(f"{time.monotonic() - began:8.0f} s  {outcomes[-1]}")
     except KeyboardInterrupt:
-        _say("interrupted: the fault that was under way does not count")
+        alone.say("interrupted: the fault that was under way does not count")
     failed = sum(bool(outcome.error) for outcome in outcomes)
     left = bool(failed) and not keep_going
     at_the_end = "left as it failed" if left else invariants()
@@ -208,10 +209,6 @@ def _menagerie(*arguments: str) -> tuple[int, str, str]:
     except subprocess.TimeoutExpired:
         return 124, "", f"it did not end within {COMMAND_S:.0f} s"
     return done.returncode, done.stdout, done.stderr
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ fixed rate, whose clock runs from when each was due.
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 import urllib.request
@@ -188,7 +187,7 @@ def main(
     storms: Annotated[
         str, typer.Option(help="Milliseconds that fsync takes, or milliseconds:Events a second, with commas.")
     ] = "2,20:150",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    as_json: alone.JsonOpt = False,
 ) -> None:
     """Measure what a storm of Events does to other writes, with an etcd of their own and with one for all."""
     chosen = [Storm.parsed(each) for each in storms.split(",")]
@@ -196,7 +195,4 @@ def main(
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except (LoopbackError, build.BuildError) as error:
-        sys.exit(f"error: {error}")
+    alone.command(main, LoopbackError, build.BuildError)

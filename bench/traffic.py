@@ -9,13 +9,12 @@ does.
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from bench import machine
+from bench import alone, machine
 from bench.figures import Figure, ratios, table
 from bench.group import Group
 from bench.toolkit import MENAGERIE, take_away
@@ -141,7 +140,7 @@ def _did(host: str, argv: tuple[str, ...]) -> str:
 
 def main() -> None:
     here = machine.read()
-    figures = measure(lambda text: print(text, file=sys.stderr))
+    figures = measure(alone.say)
     print(f"{here}\n{table(figures)}")
     for figure in figures:
         if figure.note:

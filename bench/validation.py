@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bench import machine
+from bench import alone, machine
 from bench.figures import Figure, table
 from bench.group import CommandError, Group
 from operations.access import ROOT
@@ -69,7 +69,7 @@ def _validated(
 def main() -> None:
     """Measure `menagerie validate`: time, memory, resources."""
     print(f"{machine.read()}; load {machine.load():.1f} before")
-    print(table(measure(lambda text: print(text, file=sys.stderr, flush=True))))
+    print(table(measure(alone.say)))
 
 
 if __name__ == "__main__":

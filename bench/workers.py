@@ -24,7 +24,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bench import machine, peer
+from bench import alone, machine, peer
 from bench.figures import Figure, ratios, table
 from bench.fleet import fleet, outputs
 from inventories.batches import batches
@@ -185,13 +185,10 @@ def main(
         return
     print(f"{machine.read()}; load {machine.load():.1f} before")
     chosen = [int(size) for size in sizes.split(",")]
-    figures = measure(lambda text: print(text, file=sys.stderr, flush=True), chosen, peers, rounds)
+    figures = measure(alone.say, chosen, peers, rounds)
     print(table(figures))
     print(f"load {machine.load():.1f} after, with this run in it")
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(main)
-    except BenchError as error:
-        sys.exit(f"error: {error}")
+    alone.command(main, BenchError)
