@@ -39,10 +39,10 @@ class Person:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         sent = {"Content-Type": kind, **{name.replace("_", "-"): value for name, value in headers.items()}}
         try:
-            _, status, _ = self._api.call_api(path, method, header_params=sent, body=body, _preload_content=False)
+            answer = self._api.call_api(path, method, header_params=sent, body=body, _preload_content=False)
         except ApiException as error:
             return error.status, json.loads(error.body)["message"]
-        return status, ""
+        return answer.status, ""
 
 
 def _issued(api: client.ApiClient, name: str, request: bytes) -> str:
