@@ -20,8 +20,8 @@ from lab.errors import LabError
 AT_MOST_S = 600
 _TABLE = "menagerie_fault"
 _PAGE = 4096
-SMALL_DISK = "192m"
-"""etcd allocates 64 MB for its write-ahead log, and again for the next one."""
+_LOG_MB = 64
+"""What etcd allocates for its write-ahead log, and again for the next one."""
 
 
 def do(host: str, *argv: str) -> str:
@@ -104,14 +104,10 @@ def full_disk(host: str, unit: str, folder: str) -> Iterator[None]:
     """A unit's folder on a file system of its own, small and full to the last byte."""
     small, filler = f"/run/{_TABLE}", f"{folder}/filler"
     do(host, "systemctl", "stop", unit)
-    do(
-        host,
-        "sh",
-        "-ec",
-        f"mkdir -p {small}; mount -t tmpfs -o size={SMALL_DISK} tmpfs {small}; cp -a {folder}/. {small}/",
-    )
-    do(host, "mount", "--bind", small, folder)
-    do(host, "systemctl", "start", "--no-block", unit)
+    try:
+        _move(host, folder, small)
+    finally:
+        do(host, "systemctl", "start", "--no-block", unit)
     hosts.run(host, ["dd", "if=/dev/zero", f"of={filler}", "bs=1M"])
     try:
         yield
@@ -126,6 +122,24 @@ def full_disk(host: str, unit: str, folder: str) -> Iterator[None]:
         )
         do(host, "umount", small)
         do(host, "systemctl", "start", "--no-block", unit)
+
+
+def _move(host: str, folder: str, small: str) -> None:
+    """A member alone, without what was kept aside of it, onto a disk that has room for one more log."""
+    used_mb = int(do(host, "du", "-sm", f"{folder}/member").split()[0])
+    size = f"size={used_mb + _LOG_MB}m"
+    try:
+        do(
+            host,
+            "sh",
+            "-ec",
+            f"mkdir -p {small}; mount -t tmpfs -o {size} tmpfs {small}; cp -a {folder}/member {small}/",
+        )
+        do(host, "sh", "-ec", f"chown --reference={folder} {small}; chmod --reference={folder} {small}")
+        do(host, "mount", "--bind", small, folder)
+    except LabError:
+        hosts.run(host, ["umount", small])
+        raise
 
 
 @contextmanager
