@@ -105,7 +105,7 @@ def full_disk(host: str, unit: str, folder: str) -> Iterator[None]:
     small, filler = f"/run/{_TABLE}", f"{folder}/filler"
     do(host, "systemctl", "stop", unit)
     try:
-        _move(host, folder, small)
+        _onto_small_disk(host, folder, small)
     finally:
         do(host, "systemctl", "start", "--no-block", unit)
     hosts.run(host, ["dd", "if=/dev/zero", f"of={filler}", "bs=1M"])
@@ -124,7 +124,7 @@ def full_disk(host: str, unit: str, folder: str) -> Iterator[None]:
         do(host, "systemctl", "start", "--no-block", unit)
 
 
-def _move(host: str, folder: str, small: str) -> None:
+def _onto_small_disk(host: str, folder: str, small: str) -> None:
     """A member alone, without what was kept aside of it, onto a disk that has room for one more log."""
     used_mb = int(do(host, "du", "-sm", f"{folder}/member").split()[0])
     size = f"size={used_mb + _LOG_MB}m"
