@@ -15,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 CA_DAYS = 3650  # kubeadm gives its authorities ten years too
 RENEW_AFTER = 2 / 3  # of a certificate's life, so that a missed run or two does no harm
 # Hosts' clocks may be a little behind the signer's.
-_BACKDATE = datetime.timedelta(minutes=5)
+BACKDATE = datetime.timedelta(minutes=5)
 _USAGES = {"server": ExtendedKeyUsageOID.SERVER_AUTH, "client": ExtendedKeyUsageOID.CLIENT_AUTH}
 
 
@@ -107,7 +107,7 @@ def _builder(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _BACKDATE)
+        .not_valid_before(now - BACKDATE)
         .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )

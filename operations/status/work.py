@@ -13,6 +13,7 @@ from operations.backups import read_states
 from operations.record import RecordStoreError, read_ledger
 from operations.record.model import ago
 from operations.status.model import Item
+from stacks.certificates import BACKDATE
 
 
 def operation(cluster: Cluster, access: Access) -> Iterator[Item]:
@@ -48,7 +49,7 @@ def backups(cluster: Cluster, access: Access, at: datetime | None = None) -> Ite
     """Of each etcd with backups, whether a drill found one good that is young enough; a young cluster has time for its first."""
     now = at or datetime.now(UTC)
     authorities = x509.load_pem_x509_certificates(access.outputs.ca_pem.encode())
-    age_s = (now - min(each.not_valid_before_utc for each in authorities)).total_seconds()
+    age_s = (now - min(each.not_valid_before_utc for each in authorities) - BACKDATE).total_seconds()
     for state in read_states(cluster, access, now=now.timestamp()):
         early = state.verified_s is None and age_s < state.allowed_s
         told = f"{state.told}; the cluster was made {ago(age_s)}" if early else state.told

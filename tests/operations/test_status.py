@@ -531,7 +531,8 @@ def test_an_etcd_that_no_drill_found_good_is_not_well_once_its_cluster_had_time_
         return item
 
     assert found(True, 60.0, timedelta(days=9)).ok
-    assert found(False, None, timedelta(minutes=5)).ok
+    early = found(False, None, timedelta(minutes=7))
+    assert (early.ok, early.detail) == (True, "2 backups; the cluster was made 7 min ago")
     late = found(False, None, timedelta(hours=2))
     assert (late.ok, late.help) == (False, "./menagerie etcd backups lab")
     assert not found(False, 99999.0, timedelta(minutes=5)).ok
