@@ -80,7 +80,7 @@ class Scheduled:
             and each["status"]["phase"] not in ("Failed", "Succeeded")
         }
 
-    def until(self, what: Callable[[], bool], patience_s: float = PATIENCE_S) -> None:
+    def until(self, what: Callable[[], bool]) -> None:
         """With the keeper at work, where gangs are wanted."""
 
         def seen() -> bool:
@@ -88,7 +88,7 @@ class Scheduled:
                 self.keep()
             return what()
 
-        self.world.until(seen, patience_s)
+        self.world.until(seen, PATIENCE_S)
 
     def keep(self) -> None:
         assert self.keeper

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cluster.allocations import TEAM_KEY
+from cluster.allocations import BORROWED, TEAM_KEY
 from cluster.pools import Host as Machine
 from cluster.spec import Cluster
 from tenancy.capacity.run import Applied, Capacity, Found
@@ -73,6 +73,14 @@ def run_on(server: Server, node: str, namespace: str, name: str, **spec: Any) ->
     status, told = server.real.call("POST", f"{pods}/{name}/binding", target)
     assert status == 201, told
     server.real.call("PATCH", f"{pods}/{name}/status", {"status": {"phase": "Running"}}, STRATEGIC)
+
+
+def gives_time(server: Server, namespace: str, seconds: int) -> bool:
+    """Whether pods that borrow are changed yet as the mutating policies say: those take effect apart from the others."""
+    spec = {"containers": [{"name": "c", "image": "none"}], "priorityClassName": BORROWED}
+    body = {"metadata": {"name": "tried"}, "spec": spec}
+    status, made = server.real.call("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", body)
+    return status == 201 and made["spec"]["terminationGracePeriodSeconds"] == seconds
 
 
 def end(server: Server, namespace: str, name: str) -> None:

@@ -49,18 +49,10 @@ def _server(tmp_path_factory: pytest.TempPathFactory, cluster: Cluster) -> Itera
         for id, space in (("dan", "user-dan"), ("bo", "team-robotics"), ("cleo", "team-vision")):
             until(lambda id=id, space=space: makes(made, id, space))
         until(lambda: _in_force(made, pod(priorityClassName=BORROWED)))
-        until(lambda: _is_given_its_share(made))
+        until(lambda: hosts.gives_time(made, "user-dan", 180))
         command = [scheduler, "--kubeconfig", folder / "kubeconfig", "--leader-elect=false", "--secure-port=0"]
         with started("kube-scheduler", command, folder):
             yield made
-
-
-def _is_given_its_share(made: Server) -> bool:
-    """Whether pods are changed yet as the mutating policies say: those take effect apart from the others."""
-    body = pod(name="tried", priorityClassName=BORROWED)
-    body["spec"]["containers"][0]["resources"] = WHOLE
-    status = made.as_("dan", "POST", "/api/v1/namespaces/user-dan/pods?dryRun=All", body)
-    return status == CREATED and json.loads(made.said)["spec"]["terminationGracePeriodSeconds"] == 180
 
 
 @pytest.fixture

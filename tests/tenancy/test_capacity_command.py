@@ -14,7 +14,7 @@ from cluster.spec import Cluster
 from tests.cli.terminal import Menagerie, Ran, between_rounds, command
 from tests.tenancy import hosts
 from tests.tenancy.hosts import of_pools, run_on, teams
-from tests.tenancy.real import Server
+from tests.tenancy.real import Server, until
 from tests.tenancy.test_plan import roster
 
 pytestmark = pytest.mark.xdist_group("tenancy")
@@ -80,7 +80,8 @@ def test_what_waits_says_on_what_and_is_shown_with_who_borrows(menagerie: Menage
     assert menagerie("capacity", "--yes", robotics=3).code == 0
     for number in range(3):
         run_on(server, f"workers-{number}", "team-robotics", f"train-{number}")
-    run_on(server, "workers-0", "team-vision", "spare", priorityClassName=BORROWED, terminationGracePeriodSeconds=120)
+    until(lambda: hosts.gives_time(server, "team-vision", 120))
+    run_on(server, "workers-0", "team-vision", "spare", priorityClassName=BORROWED)
     ran = menagerie("capacity", "--yes", robotics=2, vision=1)
     assert (ran.code, ran.out) == (0, "lab: 1 changes made; 1 hosts wait for pods to end\n")
     assert "workers-2: robotics -> vision (closed to others)" in ran.err

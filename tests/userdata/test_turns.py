@@ -24,15 +24,14 @@ from tests.userdata import placed
 UNIT, LOCK = "kube-apiserver.service", "/menagerie/restart/kube-apiserver.service"
 GONE = "etcd main is out of reach: "
 SILENT = "context deadline exceeded while waiting for connections to become ready"
-SLACK_S = 30.0
-"""On a busy machine. A turn is waited for twenty times as long."""
+SLACK_S = 2.0
 
 
 @pytest.fixture
 def refresh(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The program as hosts have it, in more of a hurry. What it starts in its turn is `turn`."""
     module = placed.refresh()
-    for name, seconds in (("ANSWER_S", 2), ("LOOK_S", 1.0), ("GOES_S", 1.0)):
+    for name, seconds in (("ANSWER_S", 1), ("LOOK_S", 1.0), ("GOES_S", 1.0)):
         monkeypatch.setattr(module, name, seconds)
     return module
 
@@ -144,7 +143,7 @@ def test_an_etcd_that_answers_gives_a_turn_and_what_the_command_says_of_its_fail
 def test_nobody_waits_for_an_etcd_whose_port_is_closed(host: Host) -> None:
     port = free_port()
     host.url = f"http://127.0.0.1:{port}"
-    why = within(2 + SLACK_S, lambda: str(host.refresh.in_turn(host.turn(), host.asked)))
+    why = within(1 + SLACK_S, lambda: str(host.refresh.in_turn(host.turn(), host.asked)))
     refused = f"transport: Error while dialing: dial tcp 127.0.0.1:{port}: connect: connection refused"
     assert why == GONE + refused
     assert not host.done.exists()
@@ -152,7 +151,7 @@ def test_nobody_waits_for_an_etcd_whose_port_is_closed(host: Host) -> None:
 
 def test_nobody_waits_for_an_etcd_that_answers_no_more(host: Host) -> None:
     host.stop()
-    why = within(2 + SLACK_S, lambda: str(host.refresh.in_turn(host.turn(), host.asked)))
+    why = within(1 + SLACK_S, lambda: str(host.refresh.in_turn(host.turn(), host.asked)))
     assert why == GONE + SILENT
     assert not host.done.exists()
 
@@ -169,7 +168,7 @@ def test_an_etcd_that_goes_while_others_have_their_turns_ends_the_wait(host: Hos
     with another_has_its_turn(host, 60):
         threading.Timer(1.5, host.stop).start()
         # Two looks, an answer that does not come, and an etcdctl that can't give its place back.
-        why = within(1.5 + 1 + 2 + 1 + SLACK_S, lambda: str(host.refresh.in_turn(host.turn(), host.asked)))
+        why = within(1.5 + 1 + 1 + 1 + SLACK_S, lambda: str(host.refresh.in_turn(host.turn(), host.asked)))
     assert why == GONE + SILENT
     assert not host.done.exists()
 
