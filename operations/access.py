@@ -177,9 +177,9 @@ def forget_runtime(cluster: str) -> None:
     """Remove the cluster's `runtime_dir`, and the folders above it that nothing else uses."""
     path = _runtime_path(cluster)
     shutil.rmtree(path, ignore_errors=True)
-    with suppress(OSError):
-        path.parent.rmdir()
-        path.parent.parent.rmdir()
+    for folder in (path.parent, path.parent.parent):
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _runtime_path(cluster: str) -> Path:

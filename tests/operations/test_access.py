@@ -1,6 +1,10 @@
 from __future__ import annotations
 
-from operations.access import Access
+from pathlib import Path
+
+import pytest
+
+from operations.access import Access, forget_runtime, runtime_dir
 from tests.operations.conftest import outputs
 
 
@@ -28,3 +32,17 @@ def test_from_outside_the_api_is_called_by_its_public_name_once_that_is_found() 
 
 def test_without_addresses_the_name_stands_so_that_the_error_names_it() -> None:
     assert reached("api.horus.invalid:6443") == "https://api.horus.invalid:6443"
+
+
+def test_folders_that_a_cut_run_left_go_with_the_cluster_and_another_cluster_s_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    own, other = runtime_dir("own"), runtime_dir("other")
+    forget_runtime("own")
+    assert (own.exists(), other.exists()) == (False, True)
+    forget_runtime("other")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "menagerie").mkdir()
+    forget_runtime("other")
+    assert list(tmp_path.iterdir()) == []
