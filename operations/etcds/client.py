@@ -10,6 +10,7 @@ import base64
 import json
 import subprocess
 from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,25 @@ WORK_S = 600
 
 class EtcdError(Exception):
     """etcdctl failed; the text is its own."""
+
+    @property
+    def passing(self) -> bool:
+        """Whether the same may succeed a moment later: members elect, stall, or have just come back."""
+        return any(words in str(self) for words in _PASSING)
+
+
+_NO_ANSWER = "no answer within"
+_PASSING = (
+    _NO_ANSWER,
+    "context deadline exceeded",
+    "code = Unavailable",
+    "etcdserver: leader changed",
+    "etcdserver: no leader",
+    "etcdserver: request timed out",
+    "etcdserver: server stopped",
+    "etcdserver: unhealthy cluster",
+)
+"""As etcd words them (api/v3rpc/rpctypes/error.go), and gRPC. The last: members found each other less than five seconds ago."""
 
 
 @dataclass(frozen=True)
@@ -138,11 +158,15 @@ class EtcdClient:
         return {name_of(member): answers.get(self._url(member), silence) for member in self.etcd.members}
 
     def statuses(self) -> dict[str, MemberStatus]:
-        """What each member says of itself, by its name; those that do not answer are left out."""
-        done = self._run("endpoint", "status", "--write-out=json")
-        answers = {answer["Endpoint"]: answer["Status"] for answer in json.loads(done.stdout or "[]")}
-        urls = {name_of(member): self._url(member) for member in self.etcd.members}
-        return {name: _status(answers[url]) for name, url in urls.items() if url in answers}
+        """What each member says of itself, by its name; those that do not answer are left out.
+
+        An etcdctl each: one alone asks member after member, and waits for the silence of each.
+        """
+        names = [name_of(member) for member in self.etcd.members]
+        with ThreadPoolExecutor(len(names)) as pool:
+            said = pool.map(lambda name: self._run("endpoint", "status", "--write-out=json", among=(name,)), names)
+        answers = {name: json.loads(done.stdout or "[]") for name, done in zip(names, said, strict=True)}
+        return {name: _status(answer[0]["Status"]) for name, answer in answers.items() if answer}
 
     def listed(self) -> tuple[Listed, ...]:
         """The members that the etcd has; needs a quorum."""
@@ -224,7 +248,7 @@ class EtcdClient:
             try:
                 return subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit_s)
             except subprocess.TimeoutExpired:
-                raise EtcdError(f"etcd {self._role}: no answer within {limit_s:.0f} s") from None
+                raise EtcdError(f"etcd {self._role}: {_NO_ANSWER} {limit_s:.0f} s") from None
 
     def _url(self, member: HostOutput) -> str:
         return f"https://{member.address}:{self.etcd.client_port}"

@@ -21,5 +21,6 @@ def move(view: View, name: str, *, only_look: bool = False) -> str:
     if only_look:
         return f"etcd {etcd.role}: the leader would move from {leader.name} to {name}."
     etcd.client.move_leader(leader.name, chosen.status.id)
-    term = next(iter(etcd.client.statuses().values())).term
-    return f"etcd {etcd.role}: leader moved from {leader.name} to {name} (term {term})."
+    terms = {status.term for status in etcd.client.statuses().values()}
+    told = f" (term {max(terms)})" if terms else ""
+    return f"etcd {etcd.role}: leader moved from {leader.name} to {name}{told}."

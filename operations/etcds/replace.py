@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 
 from operations.etcds.client import EtcdError, Listed
 from operations.etcds.look import Etcd, View, look, lost_quorum
+from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import RefusedError
 from operations.record.journal import Journal, Report, Step
 from operations.waiting import wait_until
@@ -14,8 +14,6 @@ from operations.waiting import wait_until
 STEPS = ("remove", "add", "join", "promote", "healthy")
 SYNC_S = 1800
 HEALTHY_S = 120
-_SETTLED_S = 60
-_UNSETTLED = "etcdserver: unhealthy cluster"
 
 
 def refuse(view: View, name: str, *, although_healthy: bool) -> None:
@@ -52,19 +50,19 @@ def replace(view: View, name: str, operation: Journal, step: Step, report: Repor
     token = operation.facts["token"]
     with step("remove"):
         if not operation.has("remove"):
-            _remove(etcd, name, report)
+            once_settled(lambda: _remove(etcd, name), report)
             operation.done("remove")
     with step("add"):
-        if _of(etcd, name) is None:
-            once_settled(lambda: etcd.client.add_learner(name, etcd.member(name).peer_url), report)
+        once_settled(lambda: _add(etcd, name), report)
     with step("join"):
         if not operation.has("join"):
-            etcd.agents[name].act("join", report, token=token, initial_cluster=_initial_cluster(etcd))
+            initial_cluster = once_settled(lambda: _initial_cluster(etcd), report)
+            etcd.agents[name].act("join", report, token=token, initial_cluster=initial_cluster)
             operation.done("join")
     with step("promote"):
         wait_until(lambda: _promoted(etcd, name), SYNC_S, report)
     with step("healthy"):
-        take_back_corrupt(etcd)
+        once_settled(lambda: take_back_corrupt(etcd), report)
         return _wait_until_healthy(etcd, report)
 
 
@@ -74,26 +72,16 @@ def take_back_corrupt(etcd: Etcd) -> None:
         etcd.client.disarm()
 
 
-def _remove(etcd: Etcd, name: str, report: Report) -> None:
+def _remove(etcd: Etcd, name: str) -> None:
     """The member that this host had; not a learner that another run of this verb has added, and which has not started."""
     old = _of(etcd, name)
     if old and not (old.learner and not old.name):
-        once_settled(lambda: etcd.client.remove(old), report)
+        etcd.client.remove(old)
 
 
-def once_settled(change: Callable[[], None], report: Report) -> None:
-    """Change the membership. etcd refuses for five seconds after members have found each other (HealthInterval)."""
-
-    def refused() -> str:
-        try:
-            change()
-        except EtcdError as error:
-            if _UNSETTLED not in str(error):
-                raise
-            return "its members have not been in touch for long enough"
-        return ""
-
-    wait_until(refused, _SETTLED_S, report)
+def _add(etcd: Etcd, name: str) -> None:
+    if _of(etcd, name) is None:
+        etcd.client.add_learner(name, etcd.member(name).peer_url)
 
 
 def _of(etcd: Etcd, name: str) -> Listed | None:

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from operations.agent_client import AgentClient, AgentError
 from operations.etcds.look import Etcd, View, look, mb, of_all
+from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import RefusedError, Snapshot, ago, better, refuse_wrong
 from operations.record.journal import Journal, Report, Step
 from operations.waiting import wait_until
@@ -178,9 +179,13 @@ def change_over(made: Plan, operation: Journal, step: Step, report: Report) -> V
             operation.done("start")
     with step("healthy"):
         view = _wait_until_healthy(made, int(operation.facts["bump"]), report)
-        if not etcd.client.read(COMPACTED):
-            etcd.client.put(COMPACTED, str(view.revision))
+        once_settled(lambda: _remember_compaction(etcd, view.revision), report)
         return view
+
+
+def _remember_compaction(etcd: Etcd, revision: int) -> None:
+    if not etcd.client.read(COMPACTED):
+        etcd.client.put(COMPACTED, str(revision))
 
 
 def _fetch(made: Plan, token: str, report: Report) -> None:

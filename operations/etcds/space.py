@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from operations.etcds.client import MemberStatus
 from operations.etcds.look import Etcd, Seen, View, look, mb
+from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import RefusedError
 from operations.record.journal import Journal, Report, Step
 from operations.waiting import wait_until
@@ -49,7 +50,7 @@ def recover(view: View, operation: Journal, step: Step, report: Report) -> View:
     etcd = view.etcd
     with step("compact"):
         if not operation.has("compact"):
-            etcd.client.compact(view.revision)
+            once_settled(lambda: etcd.client.compact(view.revision), report)
             operation.done("compact")
     with step("defragment"):
         _one_by_one(view, [each.name for each in view.seen], operation, report)
@@ -62,7 +63,7 @@ def recover(view: View, operation: Journal, step: Step, report: Report) -> View:
                 f"etcd {etcd.role} is still full: {'; '.join(lines)}. Its keys take that much: delete some, or raise "
                 f"etcd.{etcd.role}.quota in the spec. The alarm stays."
             )
-        etcd.client.disarm()
+        once_settled(etcd.client.disarm, report)
     return look(etcd)
 
 

@@ -24,7 +24,9 @@ from cluster.spec import Cluster, RoleName
 from etcd import agent as told
 from etcd.members import members, settings
 from network.addresses import plan
+from operations.etcds.client import Listed
 from operations.etcds.look import Etcd, View, look, reach
+from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import Snapshot
 from operations.record.journal import Unrecorded
 from tests.etcd.real import PROGRAMS, Fleet, authority, issue, pems, until
@@ -77,6 +79,16 @@ class Units:
 
     def give(self, unit: str, words: str) -> None:
         self.words[unit] = words
+        if words:
+            threading.Thread(target=self._restart_ended, args=(unit,), daemon=True).start()
+
+    def _restart_ended(self, unit: str) -> None:
+        """Restart=always, for a member that joins: it ends where the peer that it asks does not list it yet."""
+        while self.words[unit]:
+            process = self.fleet.running.get(self.names[unit][1])
+            if process and process.poll() is not None:
+                self.start(unit)
+            time.sleep(0.5)
 
 
 def quiet(_: str) -> contextlib.AbstractContextManager[None]:
@@ -184,6 +196,18 @@ class Site:
             cluster_id=next(iter(self.etcd(role).client.statuses().values())).cluster_id,
             verified_at=datetime.now(UTC),
         )
+
+    def remove(self, name: str) -> Listed:
+        """Take a member of main out; it ends for that."""
+        client = self.etcd().client
+        gone = next(each for each in client.listed() if each.name == name)
+
+        def out() -> None:
+            if gone in client.listed():
+                client.remove(gone)
+
+        once_settled(out, silent)
+        return gone
 
     def data(self, role: str, number: int) -> Path:
         return self.fleet.folder / f"etcd-{role}-{number}" / "var/lib/etcd" / role

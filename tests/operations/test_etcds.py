@@ -377,9 +377,7 @@ def test_a_replacement_that_is_cut_short_anywhere_goes_on_when_it_is_run_again(h
 
 
 def test_a_member_that_was_removed_and_comes_back_is_told_of_and_replaced(here: Site) -> None:
-    etcd = here.etcd()
-    gone = next(each for each in etcd.client.listed() if each.name == "etcd-main-3")
-    replace.once_settled(lambda: etcd.client.remove(gone), silent)
+    here.remove("etcd-main-3")
     until(lambda: here.fleet.running["etcd-main-3"].poll() is not None, "the removed member has ended")
     replace.replace(here.view(), "etcd-main-3", operation := Unrecorded(), quiet, silent)
     assert (here.data("main", 3) / f".menagerie/before-{operation.facts['token']}/wal").is_dir()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import signal
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -66,15 +69,34 @@ def test_a_member_whose_database_was_corrupted_does_not_start_and_is_replaced_wi
 
 
 def test_a_removed_member_never_comes_back_with_its_old_data_and_is_told_of(here: Site) -> None:
-    etcd = here.etcd()
-    gone = next(each for each in etcd.client.listed() if each.name == "etcd-main-3")
-    replace.once_settled(lambda: etcd.client.remove(gone), silent)
+    gone = here.remove("etcd-main-3")
     ended(here, "etcd-main-3")
     here.fleet.start("main", "etcd-main-3")
     ended(here, "etcd-main-3")
     assert "removed" in told(here)
     assert gone.id not in [each.id for each in here.etcd().client.listed()]
     replaced(here, "etcd-main-3")
+
+
+@pytest.mark.parametrize("at", ["remove", "add", "join"])
+def test_a_replacement_waits_for_a_leader_that_stalls(here: Site, at: str) -> None:
+    view = here.view()
+    leader = view.leader
+    assert leader
+    other = next(each.name for each in view.seen if each is not leader)
+    here.fleet.kill(other)
+    shutil.rmtree(here.data("main", int(other[-1])) / "member")
+    stalled, said = here.fleet.running[leader.name], list[str]()
+
+    def step(name: str) -> contextlib.AbstractContextManager[None]:
+        if name == at:
+            stalled.send_signal(signal.SIGSTOP)
+            threading.Timer(5, stalled.send_signal, [signal.SIGCONT]).start()
+        return contextlib.nullcontext()
+
+    after = replace.replace(here.view(), other, Unrecorded(), step, said.append)
+    assert all(each.healthy for each in after.seen)
+    assert any("context deadline exceeded" in each for each in said), said
 
 
 def test_a_member_killed_while_it_defragments_opens_its_data_again_and_the_step_is_done_when_it_is_run_again(
