@@ -23,11 +23,15 @@ def program(name: str) -> Path:
     """Its path; the test is skipped where it was not built yet."""
     found = built()
     if name not in found:
-        pytest.skip(f"no {name} in the cache: make programs")
+        pytest.skip(_missing([name]))
     return found[name]
 
 
 def needs(names: Iterable[str]) -> pytest.MarkDecorator:
     """A mark that skips tests where one of these is not there."""
     missing = set(names) - set(built())
-    return pytest.mark.skipif(bool(missing), reason=f"not in the cache: python -m tools {' '.join(sorted(missing))}")
+    return pytest.mark.skipif(bool(missing), reason=_missing(missing))
+
+
+def _missing(names: Iterable[str]) -> str:
+    return f"not in the cache: python -m tools {' '.join(sorted(names))}"

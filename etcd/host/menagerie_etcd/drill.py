@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from typing import Any, Iterator, Sequence
 
 from .backup import BackupError, alone, say, working_folder
 from .members import count, etcdctl, etcdutl, health, in_turn
+from .ports import unused
 from .programs import ProgramError, clean
 from .repository import Repository, RepositoryError, Snapshot
 from .settings import Place, Settings
@@ -120,7 +120,7 @@ def _same(fact: str, found: str, snapshot: Snapshot) -> None:
 @contextmanager
 def throw_away(settings: Settings, file: Path, folder: Path) -> Iterator[str]:
     """URL of an etcd of one member, made from a snapshot, which only the member's certificates open; gone afterwards."""
-    client, peer = (f"https://127.0.0.1:{port}" for port in _unused_ports(2))
+    client, peer = (f"https://127.0.0.1:{port}" for port in unused(2))
     data, pki = folder / "data", settings.pki
     own = ["--name=drill", f"--initial-cluster=drill={peer}", f"--initial-advertise-peer-urls={peer}"]
     own += [f"--data-dir={data}", f"--initial-cluster-token=drill-{os.getpid()}"]
@@ -154,17 +154,6 @@ def _wait(settings: Settings, url: str, process: subprocess.Popen[bytes], log: P
                 said = log.read_text(errors="replace")[-1000:]
                 raise DrillError(f"no etcd came up from it: {said or error}") from None
         time.sleep(0.2)
-
-
-def _unused_ports(count: int) -> tuple[int, ...]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return tuple(int(probe.getsockname()[1]) for probe in probes)
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 def _record(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .ports import unused
 from .system import Failure, as_user, own, run_as
 
 WAL_BYTES = 256 * 2**20
@@ -94,7 +94,7 @@ def empty(programs: Programs) -> bytes:
     """A snapshot of an etcd without a key, made by one that lives for a moment."""
     with tempfile.TemporaryDirectory() as name:
         folder = own(Path(name), programs.user)
-        client, peer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
+        client, peer = (f"http://127.0.0.1:{port}" for port in unused(2))
         words = [
             str(programs.folder / "etcd"),
             f"--data-dir={folder}/data",
@@ -128,17 +128,6 @@ def _saved(programs: Programs, client: str, path: Path) -> bytes:
     if refuse_other(path, programs, {})["revision"]:
         raise Failure("the etcd that was to be empty has keys: something on this host wrote to it")
     return path.read_bytes()
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 def _mb(size: int) -> str:

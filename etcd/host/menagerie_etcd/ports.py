@@ -1,0 +1,31 @@
+"""Ports of loopback for an etcd that lives for a moment."""
+
+from __future__ import annotations
+
+import random
+import socket
+from pathlib import Path
+
+_FIRST = 10000
+_OF_CONNECTIONS = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def unused(count: int) -> tuple[int, ...]:
+    """So many, from below those that the kernel may give to somebody's connection before the etcd listens. OSError for too few."""
+    below = max(int(_OF_CONNECTIONS.read_text().split()[0]), 2 * _FIRST)
+    found: list[int] = []
+    for port in random.SystemRandom().sample(range(_FIRST, below), below - _FIRST):
+        if _free(port):
+            found.append(port)
+        if len(found) == count:
+            return tuple(found)
+    raise OSError(f"no {count} ports of 127.0.0.1 from {_FIRST} to {below} are free")
+
+
+def _free(port: int) -> bool:
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
