@@ -178,7 +178,8 @@ class World:
     def start(self, host: str, words: Sequence[str]) -> Any:
         """An executor's: what the host answers."""
         own = self.hosts[host]
-        if not own.answers or own.away_from < time.monotonic() < own.away_until:
+        # Until `live` has given it another boot, however long after `away_until` that is.
+        if not own.answers or (own.away_until and own.away_from < time.monotonic()):
             return Ended(Done(UNREACHABLE, "ssh: connect to host: Connection refused"))
         if words[0] == PROGRAM:
             told = {
