@@ -26,6 +26,8 @@ EXAMPLES = examples(
     ("etcd restore jaguar main --file main.db", "facts in main.db.json"),
     ("etcd restore jaguar events --to-empty", "events may be lost"),
 )
+_API = "api"
+_API_S = 60.0
 
 
 def restore(
@@ -53,7 +55,7 @@ def restore(
     one, access = reached(cluster, quiet=as_json)
     known = _snapshots(one, access, role, needed=not (file or to_empty))
     etcd, now = reach(one, access, role), verb.utc_now()
-    steps = Steps(verb.STEPS, quiet=as_json)
+    steps = Steps((*verb.STEPS, *([_API] if role == "main" else ())), quiet=as_json)
     with operation_on(one, access, "restore", role, dry_run=dry_run, without_record=without_record) as operation:
         begun = operation.facts["snapshot"] if operation.has("swapping") else ""
         chosen = _chosen(role, snapshot or begun, file, known, no_facts, to_empty)
@@ -73,7 +75,17 @@ def restore(
                 f"Restore {made.chosen}? {lost}, and the etcd stops for it.", again, stopped="what runs was not touched"
             )
         view = verb.change_over(made, operation, steps.step, steps.detail)
-        conclude(as_json, {"snapshot": made.chosen, **told(view)}, verb.told(made, operation, view))
+        late = _late(access, steps) if role == "main" else ""
+        lines = (*verb.told(made, operation, view), *([f"{late}. See: ./menagerie status {one.name}"] if late else ()))
+        conclude(as_json, {"snapshot": made.chosen, **({"api": late} if role == "main" else {}), **told(view)}, lines)
+
+
+def _late(access: Access, steps: Steps) -> str:
+    """Why nobody is served what was restored, "" once the API answers. No failure: its servers may be down for another reason."""
+    from operations.waiting import api_late
+
+    with steps.step(_API):
+        return api_late(access.api(once=True), _API_S, steps.detail)
 
 
 def _snapshots(cluster: Cluster, access: Access, role: RoleName, *, needed: bool) -> tuple[Snapshot, ...]:

@@ -51,6 +51,15 @@ def api_missing(api: client.ApiClient) -> str:
     return ""
 
 
+def api_late(api: client.ApiClient, timeout_s: float, report: Report) -> str:
+    """Why the API still can't be used after that time, "" once it can."""
+    try:
+        wait_until(lambda: api_missing(api), timeout_s, report)
+    except TimedOutError as error:
+        return str(error)
+    return ""
+
+
 def nodes_missing(api: client.ApiClient, expected: frozenset[str]) -> str:
     """Which of the expected nodes are not Ready or take no work yet, and why not; "" when all do."""
     try:

@@ -52,8 +52,8 @@ def test_main_goes_back_to_a_snapshot_and_no_revision_comes_twice(access: Access
     api.create_namespaced_config_map("default", {"metadata": {"name": "lab-restore-before"}})
     made = menagerie("etcd", "backup", "lab", "main", "--json").json["made"]["main"]
     later = api.create_namespaced_config_map("default", {"metadata": {"name": "lab-restore-after"}})
-    done = menagerie("etcd", "restore", "lab", "main", "--snapshot", made["id"], "--yes")
-    assert done.code == 0, done.err
+    done = menagerie("etcd", "restore", "lab", "main", "--snapshot", made["id"], "--yes", "--json")
+    assert (done.code, done.json["api"]) == (0, ""), done.err
     found = api.list_namespaced_config_map("default")
     names = {each.metadata.name for each in found.items}
     assert ("lab-restore-before" in names, "lab-restore-after" in names) == (True, False)
