@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import BinaryIO
 
+from etcd.members import data_dir
 from operations.agent_client import AgentClient, AgentError
 from operations.etcds.look import Etcd, View, look, mb, of_all
 from operations.etcds.settling import once_settled
@@ -285,7 +286,7 @@ def told(made: Plan, operation: Journal, view: View) -> tuple[str, ...]:
     return (
         f"etcd {made.etcd.role} is healthy, with cluster id {cluster_id}",
         f"revision raised from {made.revision} to {made.revision + bump} so that watchers can't read the past",
-        f"what the members had is kept in {view.seen[0].agent['data_dir']}/.menagerie/before-{token} on every host",
+        f"what the members had is kept in {data_dir(made.etcd.cluster, made.etcd.role)}/.menagerie/before-{token} on every host",
         f"to remove it, once all is well: {made.etcd.command('forget')} --token {token}",
     )
 
