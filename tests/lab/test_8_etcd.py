@@ -41,7 +41,10 @@ def test_a_backup_is_made_on_a_member_and_a_drill_finds_it_good(access: Access) 
     listed = menagerie("etcd", "backups", "lab", "--json")
     assert listed.code == 0, listed.out
     for state in listed.json["etcds"]:
-        assert state["backups"][0]["good"], state
+        # The timer may have made another one before the drill, which takes the newest, or after it.
+        ids = [each["id"] for each in state["backups"]]
+        since = state["backups"][: ids.index(made.json["made"][state["etcd"]]["id"]) + 1]
+        assert [each for each in since if each["good"]], state
 
 
 def test_main_goes_back_to_a_snapshot_and_no_revision_comes_twice(access: Access) -> None:
