@@ -70,6 +70,7 @@ bench: setup ## Measure a bring-up against the same cluster made by hand
 soak: programs ## Keys and releases changed, also in the lab, then its faults, alone and in pairs, for HOURS (default 1)
 	$(BIN)/python -m tools $(BEFORE) </dev/null
 	$(PYTEST) -m "soak and not lab" </dev/null
+	MENAGERIE_FUZZ=$(or $(FUZZ),2000) $(PYTEST) -s tests/cluster/test_fuzz.py --timeout 0 </dev/null
 	$(PYTEST) -m "lab and soak" tests/lab tests/faults </dev/null
 	$(BIN)/python -m bench.soak --hours $(or $(HOURS),1) </dev/null
 

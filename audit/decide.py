@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from audit import hosts, rights, rules, workloads
+from audit import hosts, joining, nodes, rights, rules, serving, tenants, workloads
 from audit.controls import SECTIONS, controls, section
 from audit.evidence import Evidence, Kind
 from audit.model import Control, Finding, Result, Status
@@ -27,6 +27,10 @@ _OF_HOSTS: tuple[Decision, ...] = (
     hosts.user_data_is_sealed,
     hosts.loopback_only,
     hosts.etcd_is_recent,
+    hosts.audit_logs_are_shipped,
+    hosts.audit_logs_are_locked,
+    serving.kubelets_have_their_own_authority,
+    serving.serving_certificates_are_of_their_nodes,
 )
 _OF_THE_API: tuple[Decision, ...] = (
     rights.cluster_admins,
@@ -42,6 +46,14 @@ _OF_THE_API: tuple[Decision, ...] = (
     workloads.no_lasting_tokens,
     workloads.bootstrap_tokens,
     workloads.proxy_metrics,
+    joining.no_token_approves_itself,
+    joining.tokens_name_one_node,
+    nodes.node_labels_agree,
+    nodes.controllers_on_their_pool,
+    nodes.no_foreign_system_priority,
+    workloads.images_by_digest,
+    tenants.namespaces_have_counts,
+    tenants.gangs_have_groups,
 )
 DECISIONS: Mapping[str, Decision] = {
     **{decision.__name__: decision for decision in (*_OF_HOSTS, *_OF_THE_API)},

@@ -9,6 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from cluster.releases import POD_GROUPS
+
 
 class Kind(StrEnum):
     """Of host, as controls apply to them."""
@@ -103,12 +105,27 @@ class Attempt:
 
 
 @dataclass(frozen=True)
+class AuditLogs:
+    """What was seen of the bucket for API servers' audit logs.
+
+    newest: host -> Unix time of its newest object, by the bucket's clock. bound_s: how old that may be. locked_days: for how
+    long an object can't be changed or deleted, None where the cluster's place has no such locks. kept_days: as the spec says.
+    """
+
+    newest: Mapping[str, float]
+    bound_s: float
+    locked_days: int | None
+    kept_days: int
+
+
+@dataclass(frozen=True)
 class Evidence:
     """All that was seen.
 
     kubelets: node -> its running configuration (/configz), or why there is none. objects: name in `API_LISTS` -> the
     objects as the API gives them, or why it does not. ports: that hosts may be reached on, by the table of flows.
-    kubernetes_ca: PEM. now: Unix time of the operator's machine.
+    kubernetes_ca: PEM. audit_logs: or why the bucket was not seen. now: Unix time of the operator's machine. labels: machine at
+    a site -> what its Node has by the spec. controllers: pools that run pods with powerful tokens.
     """
 
     reports: tuple[Report, ...] = ()
@@ -118,7 +135,12 @@ class Evidence:
     attempts: tuple[Attempt, ...] = ()
     ports: Mapping[Kind, frozenset[int]] = field(default_factory=dict)
     kubernetes_ca: str = ""
+    audit_logs: AuditLogs | str = "nobody looked"
     now: float = 0.0
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    controllers: frozenset[str] = frozenset()
+    lab: bool = False
+    """Whether the images come from a registry on this machine, which made them: then none has a digest that could be known before."""
 
     def of(self, kind: Kind) -> tuple[Report, ...]:
         return tuple(report for report in self.reports if report.kind is kind)
@@ -128,11 +150,18 @@ class Evidence:
         return ((report, process) for report in self.reports for process in report.running(program))
 
 
+GANG_LABEL = "menagerie.dev/gang"
+"""On a Job: its pods are a gang (`scheduling.gangs`)."""
+
 API_LISTS: Mapping[str, str] = {
     "namespaces": "/api/v1/namespaces",
+    "nodes": "/api/v1/nodes",
     "pods": "/api/v1/pods",
     "service accounts": "/api/v1/serviceaccounts",
     "kube-proxy": "/api/v1/namespaces/kube-system/configmaps?fieldSelector=metadata.name%3Dkube-proxy",
+    "addresses of nodes": "/api/v1/namespaces/menagerie-serving/configmaps",
+    "serving requests": "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+    "?fieldSelector=spec.signerName%3Dkubernetes.io/kubelet-serving",
     "tokens of service accounts": "/api/v1/secrets?fieldSelector=type%3Dkubernetes.io/service-account-token",
     "bootstrap tokens": "/api/v1/secrets?fieldSelector=type%3Dbootstrap.kubernetes.io/token",
     "cluster roles": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
@@ -140,5 +169,8 @@ API_LISTS: Mapping[str, str] = {
     "roles": "/apis/rbac.authorization.k8s.io/v1/roles",
     "role bindings": "/apis/rbac.authorization.k8s.io/v1/rolebindings",
     "network policies": "/apis/networking.k8s.io/v1/networkpolicies",
+    "resource quotas": "/api/v1/resourcequotas",
+    "gangs": f"/apis/batch/v1/jobs?labelSelector={GANG_LABEL}",
+    "pod groups": f"/apis/{POD_GROUPS['1.36']}/podgroups",
 }
 """What is listed of the API. Of Secrets only their metadata is asked for."""

@@ -179,6 +179,29 @@ def _of_file(report: Report, path: str) -> list[x509.Certificate]:
     return _parsed(pem for each in report.certificates if each.path == path for pem in each.pem)
 
 
+def audit_logs_are_shipped(evidence: Evidence) -> Iterator[Finding]:
+    known = evidence.audit_logs
+    for report in evidence.of(Kind.API):
+        if isinstance(known, str):
+            yield Finding(report.host, None, known)
+            continue
+        age_s = evidence.now - known.newest.get(report.host, 0.0)
+        is_there = report.host in known.newest
+        seen = f"newest object is {max(age_s, 0) / 60:.0f} min old" if is_there else "nothing of it is in the bucket"
+        yield Finding(report.host, is_there and age_s < known.bound_s, seen)
+
+
+def audit_logs_are_locked(evidence: Evidence) -> Iterator[Finding]:
+    known = evidence.audit_logs
+    if isinstance(known, str):
+        yield Finding("bucket of audit logs", None, known)
+    elif known.locked_days is None:
+        yield Finding("bucket of audit logs", None, "buckets of a lab have no locks", expected=True)
+    else:
+        seen = f"locked for {known.locked_days} days of {known.kept_days}"
+        yield Finding("bucket of audit logs", known.locked_days >= known.kept_days, seen)
+
+
 def _parsed(pem: Iterable[str]) -> list[x509.Certificate]:
     return [x509.load_pem_x509_certificate(each.encode()) for each in pem]
 

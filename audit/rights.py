@@ -34,10 +34,10 @@ def who_may(verbs: tuple[str, ...], *resources: str) -> Decision:
             yield Finding("API", None, missing)
             return
         cluster_roles, roles, cluster_bindings, bindings = found
-        rules = {_key(role): role.get("rules") or () for role in (*cluster_roles, *roles)}
+        rules = {key_of(role): role.get("rules") or () for role in (*cluster_roles, *roles)}
         for binding in (*cluster_bindings, *bindings):
-            granted = rules.get(_granted(binding), ())
-            if not _ours(binding) and _gives(granted, verbs, resources):
+            granted = rules.get(granted_by(binding), ())
+            if not _ours(binding) and gives(granted, verbs, resources):
                 yield from _subjects(binding)
 
     return decide
@@ -116,7 +116,8 @@ def _subjects(binding: Object) -> Iterator[Finding]:
         yield Finding(f"{subject['kind']} {space}{subject['name']}", False, f"by {_named(binding)}")
 
 
-def _gives(rules: Iterable[Object], verbs: tuple[str, ...], resources: tuple[str, ...]) -> bool:
+def gives(rules: Iterable[Object], verbs: tuple[str, ...], resources: tuple[str, ...]) -> bool:
+    """Whether rules give one of the verbs on one of the resources."""
     # "Using RBAC Authorization": */scale is the subresource of everything.
     wanted = {"*", *resources, *(f"*/{each.partition('/')[2]}" for each in resources if "/" in each)}
     return any(
@@ -129,14 +130,15 @@ def _ours(thing: Object) -> bool:
     return metadata["name"].startswith(MADE_BY_US) or _BOOTSTRAPPING in (metadata.get("labels") or {})
 
 
-def _granted(binding: Object) -> tuple[str, str]:
-    """What `_key` has of the role that is bound."""
+def granted_by(binding: Object) -> tuple[str, str]:
+    """What `key_of` has of the role that is bound."""
     reference = binding["roleRef"]
     space = binding["metadata"].get("namespace", "") if reference["kind"] == "Role" else ""
     return space, reference["name"]
 
 
-def _key(role: Object) -> tuple[str, str]:
+def key_of(role: Object) -> tuple[str, str]:
+    """Namespace and name."""
     return role["metadata"].get("namespace", ""), role["metadata"]["name"]
 
 

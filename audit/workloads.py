@@ -13,6 +13,8 @@ from audit.rights import Decision, Object, listed, mounts_token
 
 OURS = ("kube-system", "csi")
 """Namespaces whose pods are Kubernetes' and ours: the network, drivers of volumes and GPUs need their hosts."""
+SYSTEM = (*OURS, "menagerie-system", "rook-ceph")
+"""Those whose pods are the cluster's own, with what is installed into it."""
 _EMPTY = ("kube-public", "kube-node-lease", "menagerie-reports")
 _LEVELS = "pod-security.kubernetes.io/enforce"
 
@@ -47,6 +49,20 @@ def of_containers(says: Callable[[Mapping[str, Any], Mapping[str, Any]], bool]) 
         return f"containers {', '.join(names)}" if names else ""
 
     return what
+
+
+def images_by_digest(evidence: Evidence) -> Iterator[Finding]:
+    """Pods of the system, of which many may do anything on their host: what their images are, nobody can change by a push."""
+    found, missing = listed(evidence, "pods")
+    if missing:
+        yield Finding("API", None, missing)
+        return
+    for pod in found[0]:
+        metadata = pod["metadata"]
+        if metadata["namespace"] in SYSTEM:
+            tags = [each["image"] for each in containers(pod) if "@sha256:" not in each["image"]]
+            said = f"{', '.join(tags)}{', made on this machine' if evidence.lab else ''}" if tags else "by digest"
+            yield Finding(f"pod {metadata['namespace']}/{metadata['name']}", evidence.lab or not tags, said)
 
 
 def of_spec(key: str) -> Callable[[Object], str]:

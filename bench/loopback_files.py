@@ -43,13 +43,15 @@ _COMPANIONS = {
 
 def write(cluster: Cluster, plan: AddressPlan, folder: Path) -> None:
     """Everything that the rendered flags name, at the paths that they name."""
-    root, front = new_authority("kubernetes"), new_authority("front-proxy")
+    root, front, serving = map(new_authority, ("kubernetes", "front-proxy", "kubelet-serving"))
     api = str(plan.api_servers[0].address)
     _settings(cluster, plan, folder)
     _etcds(cluster, plan, folder)
     server = Request("kube-apiserver", addresses=(api, str(plan.service_ip)), usages=("server",))
     _pair(folder, f"{paths.PKI}/ca", root)
     _text(folder, paths.SIGNING_CA, root.certificate)
+    _pair(folder, paths.SERVING_CA.removesuffix(".crt"), serving)
+    _text(folder, paths.SERVING_SIGNING_CA, serving.certificate)
     _pair(folder, f"{paths.PKI}/front-proxy-ca", front)
     _pair(folder, f"{paths.PKI}/apiserver", issue(root, server))
     _pair(folder, f"{paths.PKI}/apiserver-kubelet-client", _client(root, User("kubelet-client", ADMIN.groups)))

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from ceph.names import FILESYSTEM, NAMESPACE, team_class, team_pool
 from cluster.ceph import Ceph
 from cluster.tenancy import TEAM_LABEL
+from control_plane.admission import volumes
 from control_plane.objects import Object
 
-POLICY = "menagerie-classes-of-teams"
+POLICY, VOLUMES = "menagerie-classes-of-teams", "menagerie-volumes-of-ceph"
+_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+"""How claims named their class before Kubernetes 1.6, and may still."""
 _SECRETS = {
     "provisioner": "provisioner",
     "controller-expand": "provisioner",
@@ -51,12 +54,22 @@ def _class(team: str, kind: str, driver: str, own: dict[str, str]) -> Object:
     }
 
 
+def volume_policy() -> tuple[Object, ...]:
+    """What Rook's controllers make is a volume of Ceph. The drivers' names are those that Rook gives them in its namespace."""
+    return volumes(VOLUMES, NAMESPACE, tuple(f"{NAMESPACE}.{kind}.csi.ceph.com" for kind in ("rbd", "cephfs", "nfs")))
+
+
 def class_policy(ceph: Ceph) -> tuple[Object, ...]:
-    """A claim may name a team's class only in that team's namespaces: else a quota would be anybody's to use up."""
+    """A claim may name a team's class only in that team's namespaces: else a quota would be anybody's to use up.
+
+    The annotation wins over the field (k8s.io/component-helpers, GetPersistentVolumeClaimClass). A claim without a class may be
+    given one later. What a claim named before stays its own: it can be resized, and ends.
+    """
     owners = {thing["metadata"]["name"]: thing["metadata"]["labels"][TEAM_LABEL] for thing in storage_classes(ceph)}
     if not owners:
         return ()
-    asked = "variables.asked"
+    noted = f"{{0}}.metadata.?annotations[?'{_ANNOTATION}'].orValue('')"
+    named = f"[dyn({{0}}.spec.?storageClassName.orValue('')), dyn({noted})]"
     spec = {
         "failurePolicy": "Fail",
         "matchConstraints": {
@@ -64,20 +77,26 @@ def class_policy(ceph: Ceph) -> tuple[Object, ...]:
                 {
                     "apiGroups": [""],
                     "apiVersions": ["v1"],
-                    "operations": ["CREATE"],
-                    "resources": ["persistentvolumeclaims"],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": ["persistentvolumeclaims", "persistentvolumeclaims/status"],
                 }
             ]
         },
         "variables": [
             {"name": "owners", "expression": json.dumps(owners, sort_keys=True)},
-            {"name": "asked", "expression": "object.spec.?storageClassName.orValue('')"},
             {"name": "team", "expression": f"namespaceObject.metadata.?labels[?'{TEAM_LABEL}'].orValue('')"},
+            {"name": "before", "expression": f"oldObject == null ? [] : {named.format('oldObject')}"},
+            {
+                "name": "foreign",
+                "expression": f"{named.format('object')}.filter(name, !(name in variables.before) && name in variables.owners && "
+                "variables.owners[name] != variables.team)",
+            },
         ],
         "validations": [
             {
-                "expression": f"!({asked} in variables.owners) || variables.owners[{asked}] == variables.team",
-                "messageExpression": f"{asked} + ' is for namespaces with the label {TEAM_LABEL}=' + variables.owners[{asked}]",
+                "expression": "size(variables.foreign) == 0",
+                "messageExpression": f"variables.foreign[0] + ' is for namespaces with the label {TEAM_LABEL}=' + "
+                "variables.owners[variables.foreign[0]]",
                 "reason": "Forbidden",
             }
         ],

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 
 from ceph.facts import Device
 from ceph.host import networks
-from ceph.names import CLUSTER, NAMESPACE, RACK_LABEL, needs, of, placement, replicated, resource, spread
-from cluster import versions
+from ceph.names import CLUSTER, NAMESPACE, needs, of, placement, replicated, resource, spread
 from cluster.ceph import Ceph, FailureDomain
+from cluster.images import CEPH, by_digest
+from cluster.places import STORAGE_RACK
 from cluster.quantities import format_bytes
 from cluster.spec import Cluster
 from control_plane.objects import Object
 
-IMAGE = f"quay.io/ceph/ceph:v{versions.CEPH}"
 _POD_SECURITY = "pod-security.kubernetes.io"
 
 
@@ -30,7 +30,7 @@ def ceph_cluster(cluster: Cluster, devices: Mapping[str, tuple[Device, ...]]) ->
     """devices: host -> what it has found and the spec means. Whatever isn't named there is not touched."""
     ceph = of(cluster)
     spec = {
-        "cephVersion": {"image": IMAGE, "allowUnsupported": False},
+        "cephVersion": {"image": by_digest(cluster.spec, CEPH), "allowUnsupported": False},
         "dataDirHostPath": "/var/lib/rook",
         "skipUpgradeChecks": False,
         "continueUpgradeAfterChecksEvenIfNotHealthy": False,
@@ -95,8 +95,8 @@ def _placement(cluster: Cluster, ceph: Ceph) -> Object:
     by_rack = ceph.failure_domain is FailureDomain.RACK
     return {
         "all": placement(cluster),
-        "mon": {"topologySpreadConstraints": [spread("rook-ceph-mon", RACK_LABEL, required=by_rack)]},
-        "mgr": {"topologySpreadConstraints": [spread("rook-ceph-mgr", RACK_LABEL, required=False)]},
+        "mon": {"topologySpreadConstraints": [spread("rook-ceph-mon", STORAGE_RACK, required=by_rack)]},
+        "mgr": {"topologySpreadConstraints": [spread("rook-ceph-mgr", STORAGE_RACK, required=False)]},
     }
 
 

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from pydantic import BaseModel
+
 from ceph.names import of
 from cluster.spec import Cluster
 
@@ -24,14 +26,31 @@ class Found(NamedTuple):
     problems: tuple[str, ...]
 
 
+class _Disk(BaseModel):
+    """What is asked of a disk. More is told of it."""
+
+    name: str
+    device: str | None
+    disks: str | None
+    state: str
+    fsid: str | None
+
+
+class _Facts(BaseModel):
+    host: str
+    disks: list[_Disk]
+    wrong: list[str]
+
+
 def parse(text: str, file: str) -> dict[str, Any]:
     """One host's facts. ValueError, with the file, where they are none."""
     try:
         told = json.loads(text)
-        return {"host": str(told["host"]), "disks": list(told["disks"]), "wrong": list(told["wrong"])}
-    except (ValueError, KeyError, TypeError) as error:
+        _Facts.model_validate(told)
+        return {"host": told["host"], "disks": told["disks"], "wrong": told["wrong"]}
+    except (ValueError, RecursionError):  # also pydantic's, which repeat what they refuse
         way_out = "write it on the host with: menagerie-disks --json > FILE"
-        raise ValueError(f"{file} isn't what menagerie-disks --json prints ({error!r}); {way_out}") from None
+        raise ValueError(f"{file} isn't what menagerie-disks --json prints; {way_out}") from None
 
 
 def judge(cluster: Cluster, told: Iterable[Mapping[str, Any]], fsid: str | None = None) -> Found:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ceph.names import HOST_LABEL, RACK_LABEL, storage
-from cluster.pools import Host
+from ceph.names import storage
 from cluster.spec import Cluster
 
 _LVM = str.maketrans({"*": ".*", "?": ".", ".": "[.]", "+": "[+]"})
@@ -55,8 +54,3 @@ def of_pool(cluster: Cluster, pool: str) -> dict[str, Any]:
     if not is_storage(cluster, pool):
         return {}
     return {"storage_host_settings": settings(cluster), "storage_host_lvm_filter": lvm_rejects(cluster)}
-
-
-def labels(cluster: Cluster, pool: str, host: Host) -> dict[str, str]:
-    """Further labels of the host's node. CRUSH, Ceph's map of disks, takes racks from them."""
-    return {HOST_LABEL: "true", RACK_LABEL: host.rack} if is_storage(cluster, pool) else {}

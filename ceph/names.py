@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cluster import preflight
 from cluster.ceph import Ceph
+from cluster.places import STORAGE_HOST
 from cluster.spec import Cluster, ClusterSpec
 from control_plane.objects import Object
 
@@ -12,10 +13,6 @@ NAMESPACE = CLUSTER = "rook-ceph"
 FILESYSTEM = "shared"
 STORE = "objects"
 API = "ceph.rook.io/v1"
-HOST_LABEL = "menagerie.dev/storage-host"
-"""On the nodes that Ceph's daemons run on."""
-RACK_LABEL = "topology.rook.io/rack"
-"""Where Rook reads the rack of a node from ("OSD Topology")."""
 
 
 def storage(spec: ClusterSpec) -> tuple[str, Ceph] | None:
@@ -49,7 +46,7 @@ def team_class(kind: str, team: str) -> str:
 def placement(cluster: Cluster) -> Object:
     """On storage hosts only, whatever taints their pools have. A host that its preflight closes keeps its daemons: the data
     is there and nowhere else."""
-    term = {"matchExpressions": [{"key": HOST_LABEL, "operator": "In", "values": ["true"]}]}
+    term = {"matchExpressions": [{"key": STORAGE_HOST, "operator": "In", "values": ["true"]}]}
     taints = {
         (taint.key, taint.value, str(taint.effect))
         for pool in of(cluster).hosts

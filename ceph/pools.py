@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 from ceph.names import (
     FILESYSTEM,
-    RACK_LABEL,
     STORE,
     needs,
     of,
@@ -21,6 +20,7 @@ from ceph.names import (
     team_pool,
 )
 from cluster.ceph import Ceph
+from cluster.places import STORAGE_RACK
 from cluster.spec import Cluster
 from control_plane.objects import Object
 
@@ -111,6 +111,7 @@ def _group(name: str, size: int) -> Object:
 
 def _spread(cluster: Cluster, app: str) -> Object:
     hosts, racks = (
-        spread(app, key, required=required) for key, required in (("kubernetes.io/hostname", True), (RACK_LABEL, False))
+        spread(app, key, required=required)
+        for key, required in (("kubernetes.io/hostname", True), (STORAGE_RACK, False))
     )
     return {**placement(cluster), "topologySpreadConstraints": [hosts, racks]}

@@ -26,6 +26,7 @@ def objects(cluster: Cluster, devices: Mapping[str, tuple[Device, ...]]) -> tupl
         *pools.filesystem(cluster),
         *pools.object_store(cluster),
         *classes.class_policy(ceph),
+        *classes.volume_policy(),
         *classes.storage_classes(ceph),
         alerts.config_map(ceph),
         toolbox(cluster),

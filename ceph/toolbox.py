@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ceph.cluster import IMAGE
 from ceph.names import NAMESPACE, needs, placement
+from cluster.images import CEPH, by_digest
 from cluster.spec import Cluster
 from control_plane.objects import Object
 
@@ -54,7 +54,7 @@ def _pod(cluster: Cluster) -> Object:
         "containers": [
             {
                 "name": "ceph",
-                "image": IMAGE,
+                "image": by_digest(cluster.spec, CEPH),
                 "command": ["/bin/bash", "-c", _START],
                 "resources": needs("100m", "128Mi", "1Gi"),
                 "securityContext": {

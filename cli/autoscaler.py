@@ -126,30 +126,41 @@ def simulate(
     cluster: ClusterArg,
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="JSON lines; docs/autoscaler.md has their keys.")],
     seed: Annotated[int, typer.Option("--seed", help="Of when spot machines are taken away.")] = 1,
+    hours: Annotated[
+        float | None, typer.Option("--hours", help="Simulate no more than so many. Default: until all is over.")
+    ] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Run a trace of pods through the loop in simulated time. Reads the spec and the trace only.
 
     Machines boot after their documented times, spot ones are taken away as often
     as autoscaler.interruptions says. Prints what it costs, how long pods wait,
-    and what it would have cost if no host had ever been taken away.
+    which never start and why, and what it would have cost if no host had ever
+    been taken away. Ends when nothing runs and nothing waits that may ever start.
     Exit 2 for a trace that can't be read; all of its errors are told at once.
     """
     from cli import autoscaler_view
     from operations.repair.look import limits_of
     from scheduling.autoscaler.choose import settings_of
     from scheduling.autoscaler.simulate import run as simulation
-    from scheduling.autoscaler.simulate.trace import TraceError, read
+    from scheduling.autoscaler.simulate.trace import lines, read
 
+    if hours is not None and not 0 < hours <= _MOST_HOURS:
+        raise typer.BadParameter(
+            f"--hours: {hours} is no time to simulate; write hours above 0, {_MOST_HOURS:,} at most"
+        )
     one = checked(cluster)
-    try:
-        arrivals = read(trace.read_text(encoding="utf-8").splitlines(), trace.name)
-    except (OSError, UnicodeDecodeError) as error:
-        raise TraceError(f"{trace}: can't be read: {error}") from None
+    arrivals = read(lines(trace), trace.name)
     setting = simulation.setting_of(one, settings_of(one), limits_of(one))
-    found = simulation.simulate(setting, arrivals, seed)
-    kept = simulation.simulate(simulation.without_scale_in(setting), arrivals, seed, hours=found.hours)
+    with autoscaler_view.progress(len(arrivals), quiet=as_json) as watch:
+        found = simulation.simulate(setting, arrivals, seed, watch("as it is"), most_hours=hours)
+        without = simulation.without_scale_in(setting)
+        kept = simulation.simulate(without, arrivals, seed, watch("without scale-in"), hours=found.hours)
     autoscaler_view.simulated(one, found, kept, as_json=as_json)
+
+
+_MOST_HOURS = 87_600
+"""Ten years."""
 
 
 class _Work:

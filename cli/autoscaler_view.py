@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from rich.text import Text
 
 from cli import exits
-from cli.output import console, errors, print_json
+from cli.output import Details, console, errors, print_json, write_out
 from cluster.spec import Cluster
+from scheduling.autoscaler.decision import Pass
 from scheduling.autoscaler.run import Done, Round
 from scheduling.autoscaler.seen import World
-from scheduling.autoscaler.simulate.run import Outcome
+from scheduling.autoscaler.simulate.cloud import START_S
+from scheduling.autoscaler.simulate.run import Outcome, Watch
 from scheduling.autoscaler.words import lasting
 from scheduling.planner import Fate, Verdict
 
@@ -33,8 +36,7 @@ class View:
 
     def show(self, one: Round, events: tuple[int, int]) -> None:
         if self._as_json:
-            sys.stdout.write(json.dumps(document(self._name, one), sort_keys=True, default=str) + "\n")
-            sys.stdout.flush()
+            write_out(json.dumps(document(self._name, one), sort_keys=True, default=str) + "\n")
             return
         for text in one.made.notices:
             self._line(text, "yellow", once=True)
@@ -206,13 +208,44 @@ def _of_node(one: Round, name: str) -> dict[str, Any] | None:
     return {"node": name, "pool": node.pool, "stays": why, "would": steps, "pods": [each.name for each in node.pods]}
 
 
+@contextmanager
+def progress(pods: int, *, quiet: bool) -> Iterator[Callable[[str], Watch]]:
+    """Tells every few seconds where a simulation is."""
+    details = Details("simulated: ")
+
+    def watch(what: str) -> Watch:
+        def seen(world: World, made: Pass) -> None:
+            hours = (world.now_s - START_S) / 3600
+            details.tell(f"{what}: {hours:,.1f} h, {len(world.nodes)} hosts, {len(world.waiting)} of {pods} pods wait")
+
+        return seen
+
+    if quiet:
+        yield watch
+        return
+    with details.lines():
+        yield watch
+
+
+def _unstarted(pods: Mapping[str, str], one: str, several: str) -> None:
+    """Pods by the reason that they share; nothing where there are none."""
+    by_reason: dict[str, list[str]] = {}
+    for pod, why in pods.items():
+        by_reason.setdefault(why, []).append(pod)
+    for why, names in list(by_reason.items())[:_SHOWN]:
+        who = f"{names[0]} {one}" if len(names) == 1 else f"{len(names)} pods {several} ({names[0]} and others)"
+        errors.print(Text(f"{who}: {why}", style="yellow"))
+    if len(by_reason) > _SHOWN:
+        errors.print(Text(f"and {len(by_reason) - _SHOWN} more reasons", style="yellow"))
+
+
 def simulated(cluster: Cluster, found: Outcome, kept: Outcome, *, as_json: bool) -> None:
     """What a trace cost, and would have cost without scale-in."""
     if as_json:
         print_json({"cluster": cluster.name, "with": found.to_json(), "without_scale_in": kept.to_json()})
         return
-    for pod, why in list(found.never.items())[:_SHOWN]:
-        errors.print(Text(f"{pod}: {why}", style="yellow"))
+    _unstarted(found.never, "never starts", "never start")
+    _unstarted(found.waiting, "still waits", "still wait")
     console.print(f"{found.pods} pods in {found.hours:.1f} h: {found.ended} ended, {found.unstarted} never started")
     waits = f"median {lasting(found.wait_median_s)}, 95 % {lasting(found.wait_95_s)}, longest {lasting(found.wait_longest_s)}"
     console.print(f"waiting: {waits}; {found.interrupted} lost their host")

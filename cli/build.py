@@ -18,7 +18,8 @@ from cluster.vpn import secret_names
 from operations import build
 from operations.build import Built, Selection
 from operations.plan import Planner
-from operations.stack import UnknownSecretError, open_stack
+from operations.plugins import described
+from operations.stack import UnknownSecretError, backend_of, make_stack
 from stacks.errors import StackError
 
 
@@ -72,6 +73,8 @@ def preview(cluster: Cluster, selection: Selection, *, diff: bool, as_json: bool
         return
     assert built.plan is not None
     print_plan(built.plan)
+    if plugin := described(cluster):
+        console.print(plugin, style="dim", markup=False, highlight=False)
     workers = f"; workers: {built.workers.changed} changed tasks" if built.workers and built.changed else ""
     console.print(f"{cluster.name}: {counts(built.plan)}{workers}; nothing was touched", markup=False)
     if built.other_release:
@@ -93,14 +96,18 @@ def destroy(cluster: Cluster, *, with_data: bool, yes: bool, as_json: bool) -> N
         what = f"{cluster.name} with all its data"
         warning, again = f"This deletes the cluster {what}.", f"destroy {cluster.name}"
         confirm_name(warning, cluster.name, again, to=f"delete {what}", as_json=as_json)
+    where = backend_of(cluster).shown
     summary = build.destroy(cluster, Steps(build.DESTROY_STEPS, quiet=as_json), with_data=with_data, report=note)
-    deleted = sum(summary.changes.values())
     if as_json:
-        print_json({"changes": summary.changes})
-    elif deleted:
-        console.print(f"{cluster.name} is gone: {deleted} resources deleted", markup=False)
+        print_json({"changes": summary.changes if summary else {}, "backend": where, "known": summary is not None})
+    elif summary:
+        console.print(f"{cluster.name} is gone: {sum(summary.changes.values())} resources deleted", markup=False)
     else:
-        console.print(f"{cluster.name} was not built from this checkout; nothing is left of it", markup=False)
+        console.print(
+            f"{where} knows no stack {cluster.name}; nothing was deleted. If it was built with another backend, "
+            "name that with PULUMI_BACKEND_URL, or backend.url of Pulumi.yaml",
+            markup=False,
+        )
 
 
 def secret(cluster: Cluster, name: str) -> None:
@@ -113,7 +120,7 @@ def secret(cluster: Cluster, name: str) -> None:
     value = getpass.getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.read().strip("\n")
     if not value:
         raise NotConfirmedError(f"no value for {name}; nothing was touched")
-    open_stack(cluster, lambda _: None).set_secret(name, value)
+    make_stack(cluster, lambda _: None).set_secret(name, value)
     errors.print(f"{name} is kept for {cluster.name}, encrypted; `{users[name]}` uses it", markup=False)
 
 

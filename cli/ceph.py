@@ -9,9 +9,10 @@ import typer
 
 from cli import exits
 from cli.options import ClusterArg, JsonOpt, examples
-from cli.output import errors, print_json
+from cli.output import console, errors, print_json, write_out
 from cli.specs import checked
 from cluster.ceph import Ceph
+from cluster.reading import UnreadableError, read_text
 from cluster.spec import Cluster
 
 app = typer.Typer(
@@ -54,9 +55,9 @@ def facts(
     else:
         for answer in lost:
             errors.print(f"{answer.host}: {answer.why}", markup=False, highlight=False, soft_wrap=True)
-        typer.echo(f"{len(answers) - len(lost)} of {len(answers)} storage hosts are in {folder}")
+        console.print(f"{len(answers) - len(lost)} of {len(answers)} storage hosts are in {folder}", markup=False)
         if not lost:
-            typer.echo(f"next: ./menagerie ceph render {one.name} --facts {folder}")
+            console.print(f"next: ./menagerie ceph render {one.name} --facts {folder}", markup=False)
     unreachable = any(answer.unreachable for answer in lost)
     raise typer.Exit(exits.UNREACHABLE if unreachable else exits.FAILED if lost else exits.DONE)
 
@@ -105,8 +106,8 @@ def render(
 
     one, _ = _with_ceph(cluster)
     try:
-        told = [parse(path.read_text(), str(path)) for path in sorted(facts.glob("*.json"))]
-    except (ValueError, OSError) as error:
+        told = [parse(read_text(path), str(path)) for path in sorted(facts.glob("*.json"))]
+    except (ValueError, UnreadableError) as error:
         raise typer.BadParameter(str(error)) from None
     found = judge(one, told, fsid)
     made = () if found.problems else resources.objects(one, found.devices)
@@ -115,5 +116,5 @@ def render(
     else:
         for line in found.problems:
             errors.print(line, markup=False, highlight=False, soft_wrap=True)
-        typer.echo(resources.text(made), nl=False) if made else None
+        write_out(resources.text(made)) if made else None
     raise typer.Exit(exits.BAD_INPUT if found.problems else exits.DONE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
@@ -16,6 +15,7 @@ from cli.asking import confirm
 from cli.options import ClusterArg, JsonOpt, LimitOpt, TagsOpt, WithoutRecordOpt, YesOpt, examples, words
 from cli.output import Steps, console, errors, note, print_json
 from cli.specs import checked
+from cluster.writing import bears, refuse_foreign, write
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from operations.configure import Request, Work
     from operations.record import Operation
 
+_REPORT = ("a page about a run of configure", bears("<title>Workers of "))
 EXAMPLES = examples(
     ("configure lab --check --diff", "only look"),
     ("configure lab", "all workers; asks"),
@@ -106,6 +107,8 @@ def _configure(
     from operations.stack import access_to
     from operations.upgrade import guard
 
+    if report:
+        refuse_foreign(report, *_REPORT)
     operation.refuse(cluster, request)
     steps = Steps(("cluster", "API server", "workers") if request.joins else ("cluster", "workers"), quiet=as_json)
     with steps.step("cluster"):
@@ -157,7 +160,7 @@ def _run(cluster: Cluster, work: Work, steps: Steps, *, quiet: bool) -> tuple[Ru
 
     if not work.hosts:
         return operation.nothing(work), ""
-    tokens: Callable[[], AbstractContextManager[str | None]] = nullcontext
+    tokens: operation.Tokens = operation.no_tokens
     if work.request.joins:
         with steps.step("API server"):
             tokens = operation.tokens(cluster, work.access, steps.detail)
@@ -183,7 +186,8 @@ def _introduce(cluster: Cluster, work: Work, *, quiet: bool) -> None:
 def _write(path: Path, report: RunReport, cluster: str, *, check: bool) -> None:
     from inventories.page import html
 
-    path.write_text(html(report, cluster, datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %Z"), check=check))
+    when = datetime.now().astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+    write(path, html(report, cluster, when, check=check), *_REPORT)
     errors.print(f"the report is in {path}", markup=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -113,6 +114,8 @@ def apply(
         again = f"controllers apply {cluster}" + (f" --image {image}" if image else "")
         confirm(f"Make {len(changes)} changes in {work.cluster.name}?", again, see=dry_run_of(again))
     with one_operation(work.cluster, work.access, "controllers apply", repeatable=True, report=note):
+        # Before their pods go by a label, nodes have it: what runs stays until there is a place for what follows.
+        work.place(wanted.pool, lambda lacking: wait_until(lacking, READY_S, view.wait))
         work.controllers.apply(wanted, changes, view.tell)
         wait_until(lambda: work.controllers.missing(wanted.kinds), READY_S, view.wait)
     view.conclude(wanted, changes, made=True)
@@ -173,8 +176,18 @@ class _Work:
         self.access: Access = stack.access_to(cluster)
         self.controllers: Controllers = Controllers(self.access.api())
 
+    def place(self, pool: str, wait: Callable[[Callable[[], str]], None]) -> None:
+        """Have a node for them. TimeoutError where there is none in time."""
+        from operations import node_labels
+
+        api = self.access.api()
+        node_labels.publish(self.cluster, api)
+        if pool:
+            wait(lambda: node_labels.missing(api, pool))
+
     def wanted(self, given: str, image: str | None, named: tuple[Kind, ...]) -> Wanted:
         """What the spec asks for, or those of the kinds that are named. NoImageError where none runs and none is named."""
+        from cluster.controllers import home
         from cluster.load import find_cluster
         from cluster.tenancy import secret_names
         from controllers.gather import files_of, image_of
@@ -189,7 +202,9 @@ class _Work:
         files = files_of(self.cluster.spec, find_cluster(given, ROOT))
         names = secret_names(settings) if any(kind.directory for kind in kinds) else ()
         secrets = {name: secret_of(self.cluster, name) for name in names}
-        return Wanted(chosen, files, settings, kinds, secrets)
+        pool = home(self.cluster) or ""
+        taints = self.cluster.spec.pools[pool].taints if pool else ()
+        return Wanted(chosen, files, settings, kinds, pool, taints, secrets)
 
 
 def _named(only: tuple[str, ...]) -> tuple[Kind, ...]:

@@ -7,7 +7,10 @@ FAILED = 1
 BAD_INPUT = 2
 LOCKED = 3
 UNREACHABLE = 4
+STATE_UNREADABLE = 5
 INTERRUPTED = 130
+UNHEARD = 141
+"""Whoever read our output has stopped, as `head` does: what a shell says of a tool that SIGPIPE ended."""
 
 
 class NotConfirmedError(Exception):

@@ -6,6 +6,7 @@ Imports every package, so it is itself imported only once something has failed.
 from __future__ import annotations
 
 import errno
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,11 @@ from typer.exceptions import TyperException
 
 from cli import exits
 from cli.exits import NotConfirmedError
+from cli.output import OutputError
 from cluster.load import SpecError
 from cluster.problems import Problem
+from cluster.reading import UnreadableError
+from cluster.writing import ForeignFileError
 from controllers.gather import NoImageError, NotCarriedError
 from controllers.image import ImageError
 from inventories.matching import NothingMatches
@@ -40,6 +44,7 @@ from operations.keys.rotation import NotYetError, NoWayBackError, UnfinishedErro
 from operations.keys.service_account import TokensInSecretsError
 from operations.lease import HeldError, LostTheLockError
 from operations.machines import MachinesError, NotInstalledError
+from operations.plugins import PluginError
 from operations.readiness import NotReadyError
 from operations.reboot import RebootsError
 from operations.record import LockedError, NotHeldError, RecordStoreError, TakenOverError
@@ -61,7 +66,7 @@ from scheduling.autoscaler.groups import GroupError
 from scheduling.autoscaler.simulate.run import UnknownSizeError
 from scheduling.autoscaler.simulate.trace import TraceError
 from scheduling.expander.errors import ExpanderError
-from stacks.errors import PassphraseError, StackError, StackLockedError
+from stacks.errors import BackendError, OtherStateError, PassphraseError, StackError, StackLockedError
 from tenancy.directory.model import DirectoryError, NoPoliciesError, NoTenancyError
 from tools.build import BuildError
 from tools.golang import GoMissing
@@ -69,6 +74,9 @@ from tools.golang import GoMissing
 # Error -> (word for machines, exit code). The first that fits counts.
 _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (SpecError, "bad-spec", exits.BAD_INPUT),
+    (UnreadableError, "unreadable", exits.BAD_INPUT),
+    (ForeignFileError, "foreign-file", exits.BAD_INPUT),
+    (OutputError, "output", exits.FAILED),
     (NothingMatches, "nothing-matches", exits.BAD_INPUT),
     (UnknownProofError, "unknown-proof", exits.BAD_INPUT),
     (NotReadyError, "not-ready", exits.BAD_INPUT),
@@ -77,6 +85,8 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (NotUpgradableError, "upgrade-refused", exits.BAD_INPUT),
     (UnknownSecretError, "unknown-secret", exits.BAD_INPUT),
     (PassphraseError, "passphrase", exits.BAD_INPUT),
+    (BackendError, "state-unreadable", exits.STATE_UNREADABLE),
+    (OtherStateError, "other-state", exits.BAD_INPUT),
     (NoBackupsError, "no-backups", exits.BAD_INPUT),
     (NothingToTest, "no-rdma", exits.BAD_INPUT),
     (OtherPlanError, "other-plan", exits.BAD_INPUT),
@@ -122,6 +132,7 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (RecordStoreError, "no-record", exits.FAILED),
     (PreflightError, "machine-unfit", exits.FAILED),
     (LabError, "lab", exits.FAILED),
+    (PluginError, "plugin", exits.FAILED),
     (StackError, "stack", exits.FAILED),
     (NotBuiltError, "not-built", exits.FAILED),
     (TimedOutError, "timed-out", exits.FAILED),
@@ -186,11 +197,14 @@ def explain(error: Exception) -> Foreseen | None:
 def _usage(error: TyperException) -> str:
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "menagerie"
-    return f"{error.format_message().rstrip('.')}\n  see: {command} --help"
+    text = error.format_message().rstrip(".")
+    if not text and context:  # no verb was given; its help page is above
+        text = f"choose {' or '.join(context.command.list_commands(context))}"
+    return f"{text}\n  see: {command} --help"
 
 
 def _of_the_machine(error: OSError) -> Foreseen | None:
-    """Rights and space: what an operator mends without knowing the code."""
+    """Rights, space and paths: what an operator mends without knowing the code."""
     if error.errno in (errno.EACCES, errno.EPERM):
         what = f": {error.filename}" if error.filename else ""
         text = f"you may not do that on this machine{what}; run the command as the user who built the cluster, or root"
@@ -199,4 +213,10 @@ def _of_the_machine(error: OSError) -> Foreseen | None:
         where = f" at {error.filename}" if error.filename else ""
         text = f"no space is left{where}; `df -h` shows which disk is full: free some and run the same command again"
         return Foreseen(text, exits.FAILED, "no-space")
+    if error.errno == errno.EROFS:
+        where = f" at {error.filename}" if error.filename else ""
+        text = f"the file system{where} is read-only; run the command from a checkout that you may write to"
+        return Foreseen(text, exits.FAILED, "read-only")
+    if error.filename and error.strerror:
+        return Foreseen(f"{os.fsdecode(error.filename)}: {error.strerror}", exits.FAILED, "file")
     return None

@@ -52,7 +52,7 @@ def status(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
         print_json({"cluster": one.name, **found.to_json(now)})
     else:
         for name, ring in found.rings.items():
-            console.print(f"{name:<16} {ring.state:<10} generation {ring}", markup=False)
+            console.print(f"{name:<18} {ring.state:<10} generation {ring}", markup=False)
         for each in found.certificates:
             console.print(_line(each, now))
         if found.unproven:
@@ -67,6 +67,7 @@ def status(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
         ("keys rotate lab service-account --wait", "as long as tokens live"),
         ("keys rotate lab etcd-main-ca --back", "give it up"),
         ("keys rotate lab kubernetes-ca", "ends where you must act"),
+        ("keys rotate lab kubelet-serving-ca", "so does this"),
     )
 )
 def rotate(

@@ -8,11 +8,11 @@ import sys
 import typer
 from rich.text import Text
 
-from cli.output import Details, console, errors, print_json
+from cli.output import Details, console, errors, print_json, write_out
 from cluster.spec import Cluster
 from operations import lab
-from operations.access import ROOT, NotBuiltError
-from operations.stack import access_to, has_stack
+from operations.access import ROOT
+from operations.stack import access_to, has_stack, not_built
 from operations.verify import run as proofs
 from operations.verify.proof import Proof, RepairError, Result
 from operations.verify.run import chosen
@@ -22,7 +22,7 @@ _COLOURS = {"proved": "green", "failed": "red", "skipped": "yellow"}
 
 def kubeconfig(cluster: Cluster) -> None:
     """Print the path of a kubeconfig, and nothing else."""
-    print(access_to(built(cluster)).write_kubeconfig())
+    write_out(f"{access_to(built(cluster)).write_kubeconfig()}\n")
 
 
 def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, as_json: bool) -> None:
@@ -93,5 +93,5 @@ def _list(selected: tuple[Proof, ...], as_json: bool) -> None:
 def built(cluster: Cluster) -> Cluster:
     """The same. NotBuiltError where there is nothing to look at."""
     if not has_stack(cluster):
-        raise NotBuiltError(f"{cluster.name} has not been built from this checkout; run: ./menagerie up {cluster.name}")
+        raise not_built(cluster)
     return cluster

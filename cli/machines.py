@@ -12,6 +12,8 @@ from cli import machines_view
 from cli.options import ClusterArg, JsonOpt, SureOpt, examples, words
 from cli.output import Steps, console, errors, print_json
 from cli.specs import ROOT, checked
+from cluster.reading import real
+from cluster.writing import refuse_foreign
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
@@ -154,8 +156,10 @@ def install(
     from operations.bmcs import connections
     from operations.machines import Outcome, Run, plan
     from operations.machines import install as run
+    from provisioning.known_hosts import KIND
     from provisioning.machines import machines
 
+    refuse_foreign(real(known_hosts.expanduser()), *KIND)
     one, folder = _cluster(cluster)
     chosen = machines(one, words(limit))
     given = (_amount(batch, "--batch", least=1), _amount(max_failures, "--max-failures", least=0))

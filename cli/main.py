@@ -6,7 +6,6 @@ and the Pulumi SDK alone takes longer to import. Errors go up to `cli.running`.
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -37,10 +36,11 @@ from cli import (
     vpn,
 )
 from cli.options import AllowUnknownOpt, ClusterArg, JsonOpt, LimitOpt, SureOpt, TagsOpt, YesOpt, examples, words
-from cli.output import console, print_json, print_problems
+from cli.output import console, print_json, print_problems, write_out
 from cli.specs import ROOT, checked, load, to_build
 from cluster import schema as json_schema
 from cluster.load import clusters as known_clusters
+from cluster.sources import told_checksums
 
 app = typer.Typer(
     add_completion=False,
@@ -56,7 +56,7 @@ app = typer.Typer(
         ("verify lab", "prove that it works"),
         ("destroy lab", "take it down"),
     )
-    + "\n\nExit codes: 0 done, 1 failed, 2 bad input, 3 locked by another run,\n4 workers unreachable, 130 interrupted.\n"
+    + "\n\nExit codes: 0 done, 1 failed, 2 bad input, 3 locked by another run,\n4 workers unreachable, 5 state of stacks unreadable, 130 interrupted.\n"
     'With --json a failure is a document too: {"error": {"code", "text", "exit_code"}}.',
 )
 
@@ -88,13 +88,13 @@ def check(
     allow_unknown: AllowUnknownOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Load and check specs, all errors at once. Touches nothing.
+    """Load and check specs and the files that they name, all errors at once. Touches nothing.
 
     Several specs are also checked against each other: names and address ranges.
     Each error tells file, line, column, a code that docs/errors.md explains, and
     a way out. Exit 2 when there is one.
     """
-    loaded, problems = load(clusters or known_clusters(ROOT), allow_unknown=allow_unknown)
+    loaded, problems = load(clusters or known_clusters(ROOT), allow_unknown=allow_unknown, with_people=True)
     failed = any(problem.is_error for problem in problems)
     names = [one.cluster.name for one in loaded]
     if as_json:
@@ -103,6 +103,16 @@ def check(
         print_problems(problems)
         if not failed:
             console.print(f"{len(names)} checked, no errors: {', '.join(names)}", markup=False)
+            for one in loaded:
+                lines = [f"  {line}" for line in told_checksums(one.cluster.spec)]
+                if lines and len(loaded) > 1:
+                    lines = [
+                        f"  of {len(lines) - 1}, without which `up` does not begin: ./menagerie check {one.cluster.name} names them"
+                    ]
+                if lines:
+                    console.print(
+                        "\n".join([f"{one.cluster.name} lacks checksums", *lines]), markup=False, soft_wrap=True
+                    )
     raise typer.Exit(exits.BAD_INPUT if failed else exits.DONE)
 
 
@@ -114,7 +124,7 @@ def schema() -> None:
     the first line of cluster.yaml is:
     # yaml-language-server: $schema=cluster.schema.json
     """
-    sys.stdout.write(json_schema.text())
+    write_out(json_schema.text())
 
 
 @app.command(

@@ -81,10 +81,8 @@ def unlock(
 def _access(cluster: Cluster) -> Access | None:
     """None for a cluster that is not built: what this checkout knows of it is all there is."""
     from operations.access import NotBuiltError
-    from operations.stack import access_to, has_stack
+    from operations.stack import access_to
 
-    if not has_stack(cluster):
-        return None
     try:
         return access_to(cluster)
     except NotBuiltError:

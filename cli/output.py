@@ -3,29 +3,86 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
+from rich.segment import Segment
 from rich.text import Text
 
-from cluster.problems import Problem
+from cli import exits
+from cluster.problems import Problem, legible, shown
 
-console = Console(highlight=False, soft_wrap=True)
-errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class _Console(Console):
+    """What a terminal would obey is written out, whoever brought it into a text; who stops reading ends the command."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            text = segment.text
+            if segment.control or text == "\n" or text.isprintable():
+                yield segment
+            else:
+                yield Segment("\n".join(map(legible, text.split("\n"))), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        give_up(self.file)
+        raise SystemExit(exits.UNHEARD)
+
+
+console = _Console(highlight=False, soft_wrap=True)
+errors = _Console(stderr=True, highlight=False, soft_wrap=True)
 
 DETAIL_EVERY_S = 5.0
 _NARROWEST_DETAIL = 20
 
 
+class OutputError(Exception):
+    """Standard output takes no more; there is nowhere left for a document."""
+
+
+def write_out(text: str) -> None:
+    """Text on standard output as it is, in UTF-8 whatever the terminal's encoding: it may be on its way to a file."""
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        console.on_broken_pipe()
+    except OSError as error:
+        give_up(sys.stdout)
+        raise OutputError(f"standard output can't be written: {error.strerror}") from None
+
+
+def give_up(stream: IO[str]) -> None:
+    """Let what is still to be written go nowhere, or the interpreter would fail over it once more when it ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def flushed(code: int) -> int:
+    """The exit code of the process, once all that was printed is written."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:
+            give_up(stream)
+            code = exits.UNHEARD if isinstance(error, BrokenPipeError) else code or exits.FAILED
+    return code
+
+
 def print_json(value: object) -> None:
     """One JSON document on standard output."""
-    json.dump(value, sys.stdout, indent=2, sort_keys=True, default=str)
-    sys.stdout.write("\n")
+    write_out(json.dumps(value, indent=2, sort_keys=True, default=str) + "\n")
 
 
 def note(text: str) -> None:
@@ -35,8 +92,8 @@ def note(text: str) -> None:
 
 def print_problems(problems: list[Problem]) -> None:
     """What is wrong with specs, and where each code is explained."""
-    for problem in problems:
-        errors.print(str(problem), markup=False, style="red" if problem.is_error else "yellow")
+    for text, is_error in shown(problems):
+        errors.print(text, markup=False, style="red" if is_error else "yellow")
     if problems:
         errors.print("docs/errors.md explains every code", style="dim")
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from cli import exits
 from cli.options import ClusterArg, JsonOpt, examples, words
-from cli.output import console, errors, print_json, print_problems
+from cli.output import console, errors, note, print_json, print_problems
 from cli.specs import checked
 
 if TYPE_CHECKING:
@@ -174,6 +174,8 @@ def _measured(
 
     path = results or STATE / cluster.name / "roce-test.jsonl"
     store = Results(path, planned, fresh=fresh)
+    if store.unread:
+        note(f"{store.unread} lines of {path} can't be read and tell nothing; their pairs are measured again")
     if store.pairs and not quiet:
         errors.print(f"{len(store.pairs)} pairs are in {path} already", style="dim", markup=False)
     with ssh_to(cluster) as executor:

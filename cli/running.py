@@ -10,7 +10,7 @@ from rich.text import Text
 
 from cli import exits, interrupts
 from cli.main import app
-from cli.output import errors, print_json, print_problems
+from cli.output import OutputError, errors, print_json, print_problems
 from cluster.load import SpecError
 
 _CHANGING = (
@@ -32,10 +32,15 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         interrupts.end_children()
         return _interrupted(given)
+    except SystemExit as ended:  # nobody reads on
+        return ended.code if isinstance(ended.code, int) else exits.FAILED
     except Exception as error:  # noqa: BLE001 - the outermost: every error ends as a message
-        if debug:
-            traceback.print_exc()
-        return _failed(error, given, debug)
+        try:
+            if debug:
+                traceback.print_exc()
+            return _failed(error, given, debug)
+        except OSError:
+            return exits.FAILED  # standard error takes nothing either
 
 
 def _failed(error: Exception, arguments: list[str], debug: bool) -> int:
@@ -54,7 +59,7 @@ def _failed(error: Exception, arguments: list[str], debug: bool) -> int:
         print_problems(error.problems)
     else:
         errors.print(Text(f"error: {foreseen.text}", style="red"))
-    if "--json" in arguments:
+    if "--json" in arguments and not isinstance(error, OutputError):
         print_json(foreseen.to_json())
     return foreseen.exit_code
 

@@ -12,12 +12,19 @@ from cluster.spec import Cluster
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def load(names: list[str], *, allow_unknown: bool) -> tuple[list[Loaded], list[Problem]]:
-    """Those without an error, and every problem of all; also of a name that is no cluster's."""
+def load(names: list[str], *, allow_unknown: bool, with_people: bool = False) -> tuple[list[Loaded], list[Problem]]:
+    """Those without an error, and every problem of all; also of a name that is no cluster's.
+
+    with_people: also of the files with people, which only tenancy needs.
+    """
     try:
         paths = [find_cluster(name, ROOT) for name in names]
     except SpecError as error:
         return [], error.problems
+    if with_people:
+        from tenancy.directory.check import problems
+
+        return check_paths(paths, allow_unknown=allow_unknown, beside=problems)
     return check_paths(paths, allow_unknown=allow_unknown)
 
 

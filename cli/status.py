@@ -16,7 +16,7 @@ from rich.text import Text
 
 from cli import exits
 from cli.options import JsonOpt, examples
-from cli.output import console, print_json
+from cli.output import console, print_json, write_out
 from cli.specs import ROOT, checked
 
 if TYPE_CHECKING:
@@ -96,15 +96,15 @@ def _one(name: str) -> Look:
 def _all() -> Look:
     from cluster.load import clusters, find_cluster, load_cluster
     from operations.access import Access, NotBuiltError
-    from operations.stack import access_to, has_stack
+    from operations.stack import Stacks, access_to
     from operations.status import read_status
     from operations.status.fleet import read_fleet
 
     known: dict[str, Access] = {}
 
-    def one(name: str) -> Status | None:
+    def one(name: str, stacks: Stacks) -> Status | None:
         cluster = load_cluster(find_cluster(name, ROOT))
-        if not has_stack(cluster):
+        if not stacks.has(cluster):
             return None
         try:
             known[name] = known.get(name) or access_to(cluster)
@@ -113,7 +113,8 @@ def _all() -> Look:
         return read_status(cluster, known[name])
 
     def look() -> tuple[Seen, list[Text]]:
-        found = read_fleet(clusters(ROOT), one)
+        stacks = Stacks()
+        found = read_fleet(clusters(ROOT), lambda name: one(name, stacks))
         return found, _rows(found)
 
     return look
@@ -124,7 +125,7 @@ def _watch(look: Look, every_s: float, *, as_json: bool) -> None:
     if as_json:
         while True:
             document = {"at": datetime.now(UTC).isoformat(timespec="seconds"), **look()[0].to_json()}
-            print(json.dumps(document, sort_keys=True, default=str), flush=True)
+            write_out(json.dumps(document, sort_keys=True, default=str) + "\n")
             time.sleep(every_s)
     if console.is_terminal:
         with Live(Text("looking …", style="dim"), console=console, auto_refresh=False) as live:
@@ -136,7 +137,7 @@ def _watch(look: Look, every_s: float, *, as_json: bool) -> None:
         now = [line.plain for line in look()[1]]
         for line in now:
             if line not in before:
-                print(f"{datetime.now():%H:%M:%S} {line}", flush=True)
+                console.print(f"{datetime.now():%H:%M:%S} {line}", markup=False)
         before = set(now)
         time.sleep(every_s)
 

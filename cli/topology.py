@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli.options import ClusterArg, examples
+from cli.output import write_out
 from cli.specs import checked
+from cluster.writing import bears, write
 
 EXAMPLES = examples(
     ("topology ibis > ibis.svg", "a picture"),
@@ -46,6 +47,6 @@ def topology(
     one = checked(cluster, allow_unknown=True)
     made = html.html(one, source(one)) if suffix == ".html" else svg.svg(layout.draw(one, source(one)))
     if output:
-        output.write_text(made, encoding="utf-8")
+        write(output, made, "a drawing or a page of topology", bears('id="drawing-title"'))
     else:
-        sys.stdout.write(made)
+        write_out(made)

@@ -21,6 +21,8 @@ from cli.options import AllowUnknownOpt, JsonOpt, examples
 from cli.output import console, errors, print_json
 from cluster.load import check_paths, find_cluster
 from cluster.load import clusters as known_clusters
+from cluster.reading import real
+from cluster.writing import bears, refuse_foreign, write
 
 if TYPE_CHECKING:
     from validation.fleet import Subject
@@ -37,6 +39,8 @@ EXAMPLES = examples(
     ("validate --sarif out.sarif", "for a code host; docs/ci.md"),
     ("validate --junit out.xml", "for a CI server; docs/ci.md"),
 )
+_SARIF = ("a report of validate in SARIF", bears('"name": "menagerie validate"'))
+_JUNIT = ("a report of validate for JUnit", bears('<testsuites name="menagerie validate"'))
 _MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "skipped": ("-", "dim")}
 _COLOURS = {"error": "red", "warning": "yellow"}
 
@@ -72,6 +76,9 @@ def validate(
     for file in (sarif, junit):
         if file and not file.absolute().parent.is_dir():
             raise typer.BadParameter(f"there is no folder {file.parent}")
+    for file, kind in ((sarif, _SARIF), (junit, _JUNIT)):
+        if file:
+            refuse_foreign(file, *kind)
     subjects = _subjects(clusters, allow_unknown)
     board = _Board([subject.name for subject in subjects])
     with board.shown(quiet=as_json):
@@ -91,13 +98,13 @@ def _subjects(named: list[str] | None, allow_unknown: bool) -> list[Subject]:
     """The clusters, checked together. A lab is no cloud: it is left out unless it is named, or wrong."""
     from validation.fleet import Subject
 
-    paths = {path.resolve(): path for path in (find_cluster(name, ROOT) for name in named or known_clusters(ROOT))}
+    paths = {real(path): path for path in (find_cluster(name, ROOT) for name in named or known_clusters(ROOT))}
     loaded, problems = check_paths(paths.values(), allow_unknown=allow_unknown)
     usable = {one.path: one for one in loaded}
     found = []
     for path in paths.values():
-        folder, one = path.resolve().parent, usable.get(path)
-        own = tuple(problem for problem in problems if Path(problem.file).resolve().is_relative_to(folder))
+        folder, one = real(path).parent, usable.get(path)
+        own = tuple(problem for problem in problems if real(problem.file).is_relative_to(folder))
         if named or one is None or not one.cluster.is_lab:
             name = one.cluster.name if one else folder.name
             found.append(Subject(name, path, one, own, must=bool(named)))
@@ -109,9 +116,9 @@ def _write(report: Report, sarif: Path | None, junit: Path | None) -> None:
     from validation.reports import sarif as as_sarif
 
     if sarif:
-        sarif.write_text(as_sarif.text(report), encoding="utf-8")
+        write(sarif, as_sarif.text(report), *_SARIF)
     if junit:
-        junit.write_text(as_junit.text(report), encoding="utf-8")
+        write(junit, as_junit.text(report), *_JUNIT)
 
 
 class _Board:

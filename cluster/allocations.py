@@ -6,6 +6,7 @@ from pydantic import Field
 
 from cluster.model import Model
 from cluster.quantities import DurationMs, Name
+from cluster.words import Title
 
 TEAM_KEY = "openai.com/team"
 """Label of a Node, and key of its taint with the effect NoSchedule: the team whose host it is."""
@@ -15,6 +16,8 @@ SYSTEM_LABEL = "menagerie.dev/system"
 """On a namespace, "true": its pods may go to any team's hosts."""
 CONTROLLERS_NAMESPACE = "menagerie-system"
 """Of Menagerie's own controllers, which are of the system: who hands hosts to teams must not be without one."""
+SYSTEM_NAMESPACES = ("csi", "kube-node-lease", "kube-public", "kube-system", CONTROLLERS_NAMESPACE, "rook-ceph")
+"""Whose pods may go to any host and before all others, whatever the namespaces' labels say."""
 BORROWED = "menagerie-borrowed"
 """The PriorityClass of what runs on hosts of others while they are idle."""
 BORROWED_PRIORITY = -1_000_000
@@ -29,7 +32,7 @@ class Allocation(Model):
 
     pool: Name
     """One of pools."""
-    team: str = Field(min_length=1)
+    team: Title
     """As the directory calls it."""
     hosts: int = Field(ge=0)
     """How many; which they are is chosen, idle ones first."""

@@ -18,6 +18,7 @@ from pydantic import Field
 from cluster.model import Model
 from cluster.pools import Pool
 from cluster.quantities import DurationMs, Name, Share
+from cluster.words import LabelKey, LabelValue
 
 LEASE = "menagerie-autoscaler"
 """Whoever holds it acts on the cluster."""
@@ -70,7 +71,7 @@ class Autoscaler(Model):
     """US dollars that a machine of a pool costs an hour. Default: list prices, where a source has them."""
     interruptions: dict[Name, float] = Field(default={})
     """How often an hour a machine of a spot pool is taken away, on average. Default: 0."""
-    data: dict[Name, dict[str, str]] = Field(default={})
+    data: dict[Name, dict[LabelKey, LabelValue]] = Field(default={})
     """Names of data -> labels of the hosts that are near to it, for pods that say near which data they like to be."""
 
     def grown(self, pools: Mapping[str, Pool]) -> tuple[str, ...]:

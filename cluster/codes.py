@@ -1,7 +1,7 @@
 """Every code that a check of a spec can give, and what stands behind it.
 
 `reference` is the text of docs/errors.md. Codes are those of the kinds: CFG the file itself, NET
-ranges, FLN flannel, ETC etcd, CLD clouds and pools, INV machines, LNK their links, ARP neighbour tables, ROC RDMA over Ethernet, PRV machines installed from nothing, VER versions, SEC secrets and
+ranges, FLN flannel, ETC etcd, AUD audit logs, CLD clouds and pools, INV machines, LNK their links, ARP neighbour tables, ROC RDMA over Ethernet, PRV machines installed from nothing, VER versions, SEC secrets and
 certificates, PUB the public endpoint, RPR repairs of nodes, ASC the autoscaler, SCH the scheduler, STO volumes of pods, TEN people
 and teams, VPN joined sites, CPH storage of sites (Ceph).
 """
@@ -20,9 +20,11 @@ MEANING: dict[str, str] = {
     "made of such labels.",
     "CFG-006": "The zones aren't those of one region, or one stands twice, or a pool asks for a region or cloud of its "
     "own. A cluster over two regions fails as a whole with the link between them.",
-    "CFG-010": "A file is missing, unreadable, or not UTF-8.",
-    "CFG-011": "A file isn't YAML: a tab, an open bracket, an alias that holds itself.",
-    "CFG-012": "A file is empty, or its top isn't a mapping of keys.",
+    "CFG-010": "A file is missing, unreadable, larger than 32 MiB, no ordinary file, or not UTF-8.",
+    "CFG-011": "A file isn't YAML: a tab, an open bracket, an alias that holds itself. Or it is more than is read: 64 levels, "
+    "500,000 values, 50,000 that aliases stand for.",
+    "CFG-012": "A file is empty, its top isn't a mapping of keys, or most of its keys are those of another kind of file. "
+    "Nothing of it is repeated, for it may be a key.",
     "CFG-013": "A key that must be there is missing, or has no value.",
     "CFG-014": "A value is of another kind than the key takes: a list for a mapping, text for a number.",
     "CFG-015": "A value is outside the limits of its key, or isn't one of the words that the key takes.",
@@ -33,7 +35,10 @@ MEANING: dict[str, str] = {
     "CFG-018": "artefacts.mirror isn't a base URL, or artefacts.registry isn't host:port.",
     "CFG-019": "A setting that the model has and that nothing acts on yet. Only a warning: the cluster is built as if "
     "it weren't written.",
-    "CFG-020": "A checksum in artefacts.sha256 isn't 64 hexadecimal digits, or is of a file that no host downloads.",
+    "CFG-030": "A free word (a user, a path, a machine type, the port of a switch) has characters that no such thing "
+    "has and that Ansible's templates, a shell or a command line would read as more than a word.",
+    "CFG-020": "A checksum in artefacts.sha256 isn't 64 hexadecimal digits, is of a file or an image that no host downloads, or "
+    "differs from the one that upstream publishes. Of a build of your own it stands in artefacts.own_builds, and is only warned of.",
     "NET-001": "Two ranges share addresses: pods, services, nodes and racks, of one cluster or of two loaded together. "
     "Services of two clusters may: they are on no wire. So may a rack that is declared alike in both.",
     "NET-002": "A range isn't address/prefix, or has host bits set. Kubernetes 1.36 refuses those too.",
@@ -50,12 +55,14 @@ MEANING: dict[str, str] = {
     "NET-010": "network.nodes has no room for the API servers and etcd members, or can't be cut into the subnets that a "
     "cloud needs.",
     "NET-011": "network.services is wider than kube-apiserver takes (/12), or has no address for DNS.",
+    "NET-012": "A range of pods, services or nodes is a public one. Whose it is says so: network.allow_public_ranges.",
     "FLN-001": "host-gw with workers on more than one layer-2 network. A router between them knows no pods.",
     "FLN-002": "direct_routing where no two workers share a rack. flannel falls back to VXLAN without a word.",
     "FLN-003": "host-gw with workers in a cloud, whose fabric drops packets for addresses it doesn't know. "
     "direct_routing is for sites: packets of pods between workers in the region are always VXLAN.",
     "FLN-004": "VXLAN's UDP port belongs to another protocol of the same hosts.",
     "FLN-005": "An MTU for host-gw, which has no such setting: pods get the MTU of their node's interface.",
+    "AUD-001": "Audit logs are kept for under a day, or for longer than a lock of a bucket holds.",
     "ETC-001": "An even number of members: one more vote to wait for, and no more losses survived.",
     "ETC-002": "More than seven members, or a single one in production.",
     "ETC-003": "main and events share a port, a data folder or hosts that they can't share, or a data folder isn't "
@@ -70,6 +77,8 @@ MEANING: dict[str, str] = {
     "one where the machine has none, or one for two etcds. For events, or in development, a slow one only warns.",
     "ETC-009": "Backups are kept for less time than lies between two or between two drills, are taken without a break, "
     "are tried more often than made, or are kept for longer than the cloud's bucket guards them.",
+    "ETC-010": "etcd.main is on local disks and has no backup: all of its machines lost, all of the cluster is. In development "
+    "it only warns.",
     "CLD-001": "A region or a zone that the cloud doesn't have. Clouds' entries are those of cluster/catalogue/, with "
     "sources and dates; for what is newer, --allow-unknown turns this error into a warning.",
     "CLD-002": "A machine type that the cloud doesn't have, or that is another cloud's. --allow-unknown lets the first "
@@ -89,7 +98,9 @@ MEANING: dict[str, str] = {
     "scale set has tags, or an image that isn't named in Azure's ways.",
     "CLD-009": "Machines on Google Cloud are asked for what their series doesn't have: a kind of disk for an etcd that "
     "can't be attached to it, or rdma without Tier_1 networking. Or a reservation isn't named in one of the API's ways.",
-    "INV-001": "A name, address, MAC or BMC is given to two hosts, or a host has a name of the control plane's hosts.",
+    "CLD-010": "A machine image isn't named as its cloud names images.",
+    "INV-001": "A name, address, MAC or BMC is given to two hosts, or a host has a name of the control plane's hosts or of the "
+    "API.",
     "INV-002": "A MAC isn't six bytes of one card: malformed, zero, multicast or broadcast.",
     "INV-003": "A machine isn't the one that the hosts file says: its BMC knows other MACs. Cables or addresses of BMCs are "
     "swapped, or a card was. Said by the machine's BMC (`menagerie machines check`), before anything is installed, and of "
@@ -106,6 +117,8 @@ MEANING: dict[str, str] = {
     "its name, but a lab makes one network for each name.",
     "INV-011": "A pool's machines are of a kind that cluster/hardware/machines.yaml doesn't have, or a pool in the region "
     "says what only machines at a site have. Hosts compare themselves with their kind before they take work.",
+    "INV-012": "A host has the name of a pool, a site or a group of Ansible's. A run limited to that name could mean "
+    "either.",
     "KRN-001": "A kernel parameter isn't one word that a boot loader's file can hold, is the boot loader's own (root=, init=), or "
     "has a key of its own (iommu=, hugepages=).",
     "KRN-002": "Kernel settings, or how many machines may be rebooted at a time, of a pool in the region. Those machines are "
@@ -160,9 +173,11 @@ MEANING: dict[str, str] = {
     "PRV-006": "BMCs without a way to verify their certificates (ca, or pins), or with two; or media that no BMC attaches.",
     "PRV-007": "The router's address isn't in a rack's range, or is a machine's.",
     "PRV-008": "provisioning for a lab, whose machines boot nothing.",
+    "PRV-009": "provisioning.first_stage without https: what machines fetch could come from whoever answers on their network.",
     "REG-001": "A registry or its mirror isn't host:port, as an image's name begins.",
     "REG-002": "Mirrors that don't go together: one twice for a registry, one of itself, or an authority for mirrors that are "
-    "spoken to without TLS.",
+    "spoken to without TLS. Or, only a warning, mirrors without TLS: images of teams that are named by a tag can be changed on "
+    "the way; Menagerie's own are pulled by digest.",
     "REG-003": "The file of the mirrors' authority isn't there, holds no certificate, or holds a private key.",
     "RPR-001": "A condition that makes a node a broken one stands twice, means that the node is well, or asks for what its action "
     "can't do.",
@@ -170,7 +185,8 @@ MEANING: dict[str, str] = {
     "to no node at all, so nothing of a pool is ever repaired. docs/repair.md has the sources of the defaults.",
     "RPR-003": "Times of repairs that undo each other: a repair that is forgotten before its node could be found broken again is "
     "repeated for ever, and a window below a node's startup counts nothing.",
-    "RPR-004": "Machines are to be installed anew, and no site has BMCs through which they could be.",
+    "RPR-004": "Machines are to be installed anew, and no site has BMCs through which they could be. Or, only a warning, a site has no "
+    "first_stage: repair refuses to install its machines, for whoever is on their network could answer as the server.",
     "SCH-001": "A pool is to hold more idle workers warm than it can have at all.",
     "SCH-002": "Gangs are asked for of a release of Kubernetes that can't place pods all together or not at all. docs/gangs.md has "
     "the releases.",
@@ -187,7 +203,11 @@ MEANING: dict[str, str] = {
     "VER-004": "Flags or feature gates, which other tools have. Those of this release are written for its versions; a program "
     "doesn't start with one that it doesn't know.",
     "PUB-001": "The public endpoint has a name that no resolver on the internet finds, or that another cluster has, or "
-    "lets in ranges that no packet from the internet carries. All of the internet only warns.",
+    "lets in ranges that no packet from the internet carries.",
+    "PUB-002": "Nobody could reach the cluster: firewalls let in whom control_plane.operators, control_plane.public and joined "
+    "sites name, and there is none.",
+    "PUB-003": "control_plane.operators, or that of public, lets in everybody, or more than any one owner has. "
+    "allow_any_operator beside it accepts that.",
     "ASC-001": "autoscaler names a pool that isn't there, that stands at a site, or that can neither grow nor shrink.",
     "ASC-002": "autoscaler has no pool to grow: none in the region has a max above its min.",
     "ASC-003": "Times of autoscaler contradict each other: a first backoff above the longest, spot machines that are waited for "
@@ -215,10 +235,13 @@ MEANING: dict[str, str] = {
     "TEN-010": "A person's or team's name makes no name of a namespace, or one that Kubernetes or Menagerie keeps for "
     "itself, or no name of a user: only letters, digits, '.', '_', '@', '+' and '-' are, a letter or digit first.",
     "TEN-011": "Two people or teams would have one namespace.",
-    "TEN-012": "An allocation is of a pool that the cluster does not have, or a team has two of one pool.",
+    "TEN-012": "An allocation, or tenancy.controllers, is of a pool that the cluster does not have or that never has a machine, or a team "
+    "has two allocations of one pool.",
     "TEN-013": "The allocations of a pool are more hosts than it has.",
     "TEN-014": "A pool with allocations has a label or taint openai.com/team of its own, which would be taken from its hosts.",
     "TEN-015": "tenancy.borrowing is not in whole seconds, or gives a checkpoint more time than pods may ask for.",
+    "TEN-016": "What a namespace may have of objects, or all namespaces of the file with people together, is more than etcd.main "
+    "holds, were each as large as etcd takes. Only a warning; tenancy.overcommit says by how much it may be.",
     "VPN-001": "An edge router is given twice, or under two ASNs, or joins a site without racks, to which no packet would "
     "go. Routers stand in the site that they join, so neither can be named without the other.",
     "VPN-002": "A site is joined by one edge router; its loss cuts every worker of the site off from its control plane.",

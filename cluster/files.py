@@ -12,6 +12,9 @@ from cluster.artefacts import Artefact
 
 JOIN_TOKEN = "join-token"
 """Name in the cluster's store of the token by which workers in the region join: API servers write it anew."""
+JOIN_TOKEN_FOR = "menagerie/join-token-for"
+"""Label of a bootstrap token's Secret: the host that it is for, or `IN_REGION`. For people and audits; its groups decide."""
+IN_REGION = "menagerie-region"
 PAYLOAD_DIGEST = "payload.sha256"
 """Name, among the secrets of a host of etcds, of the SHA-256 of what it is to be: it takes no other payload while it runs."""
 STORAGE_CLASSES = "storage-classes.json"

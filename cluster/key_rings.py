@@ -17,8 +17,19 @@ import re
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-RingName = Literal["encryption", "service-account", "etcd-main-ca", "etcd-events-ca", "front-proxy-ca", "kubernetes-ca"]
+RingName = Literal[
+    "encryption",
+    "service-account",
+    "etcd-main-ca",
+    "etcd-events-ca",
+    "front-proxy-ca",
+    "kubernetes-ca",
+    "kubelet-serving-ca",
+]
 RINGS: tuple[RingName, ...] = get_args(RingName)
+FORMER = 0
+"""The generation of `kubelet-serving-ca` that came before it had an authority of its own: the one of `kubernetes-ca`."""
+WITH_FORMER: tuple[RingName, ...] = ("kubelet-serving-ca",)
 
 
 @dataclass(frozen=True)
@@ -29,7 +40,11 @@ class Ring:
 
     def __post_init__(self) -> None:
         numbers = self.generations
-        if not 1 <= len(numbers) <= 2 or min(numbers) < 1 or (len(numbers) == 2 and abs(numbers[0] - numbers[1]) != 1):
+        if (
+            not 1 <= len(numbers) <= 2
+            or min(numbers) < FORMER
+            or (len(numbers) == 2 and abs(numbers[0] - numbers[1]) != 1)
+        ):
             raise ValueError(f"{self} is no state of a key ring: one generation, or two neighbours, 1,2 or 2,1")
 
     def __str__(self) -> str:
@@ -41,6 +56,14 @@ class Ring:
         if not re.fullmatch(r"[0-9]{1,6}(,[0-9]{1,6})?", text):
             raise ValueError(f"{text!r} is no state of a key ring: one generation, or two neighbours, 1,2 or 2,1")
         return cls(tuple(int(number) for number in text.split(",")))
+
+    @classmethod
+    def of(cls, name: RingName, text: str | None) -> Ring:
+        """The state that is written down for a ring; the first generation where nothing is. ValueError for no state of it."""
+        found = cls.parse(text) if text else cls()
+        if FORMER in found.generations and name not in WITH_FORMER:
+            raise ValueError(f"{found} is no state of {name}, whose generations begin with 1")
+        return found
 
     @property
     def at_work(self) -> int:
@@ -60,6 +83,11 @@ class Ring:
         if self.is_stable:
             return "stable"
         return "promoted" if self.at_work == self.newest else "introduced"
+
+    @property
+    def is_carried_over(self) -> bool:
+        """Whether nothing counts any more of what was there before the ring had an authority of its own."""
+        return FORMER not in self.generations
 
     @property
     def next(self) -> Ring:

@@ -32,6 +32,10 @@ KINDS = ("api", "etcd-main", "etcd-events")
 """Kinds of cloud-side hosts in the order of their sections; a host is called <kind>-<number>."""
 
 
+OF_THE_API = frozenset({"api", "kubernetes", "localhost"})
+"""Names of the API, whole ones or the first part in the cluster's zone."""
+
+
 @dataclass(frozen=True)
 class Section:
     """The addresses kept for one kind of host.

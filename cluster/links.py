@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from cluster.model import Model
 from cluster.quantities import refuse
 from cluster.roce import parse_pci_address
+from cluster.words import Feature, OfSwitch
 
 # Linux names cards so in the order in which it finds them; systemd.link(5) warns of giving such names.
 _KERNELS = re.compile(r"(eth|wlan|ib|usb)\d+|lo")
@@ -58,7 +59,7 @@ class Link(Model):
     """Packets that the card has room for on their way in. Default: the driver's."""
     tx_ring: int | None = Field(default=None, ge=1, le=65536)
     """The same on their way out."""
-    offloads: dict[str, bool] = Field(default={})
+    offloads: dict[Feature, bool] = Field(default={})
     """Features of the card, on or off, by the names of `ethtool -k`. Default: the driver's."""
 
 
@@ -67,9 +68,9 @@ class Cable(Model):
 
     mac: str | None = None
     """Of the card's port: b8:59:9f:aa:bb:cc."""
-    switch: str | None = None
+    switch: OfSwitch | None = None
     """Name of the switch, as it says it itself (LLDP system name)."""
-    port: int | str | None = None
+    port: int | OfSwitch | None = None
     """The switch's port: 17, or as it says it itself: Ethernet1/17."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from cluster.fields import did_you_mean, near
 from cluster.pools import Host, HostsFile
 from cluster.positions import HostMarks, Positions
 from cluster.problems import Problem, SpecError, in_order
+from cluster.reading import MISSING, UnreadableError, read_text, real
 from cluster.spec import Cluster, ClusterSpec
 from cluster.validate import validate
 
@@ -45,19 +46,26 @@ def load(path: Path) -> Loaded:
     return Loaded(path, loaded[0].cluster, loaded[0].positions, tuple(problems))
 
 
-def check_paths(paths: Iterable[Path], *, allow_unknown: bool = False) -> tuple[list[Loaded], list[Problem]]:
+Beside = Callable[[Path, Cluster, Positions], Iterable[Problem]]
+"""What is wrong with files beside a cluster.yaml that it names."""
+
+
+def check_paths(
+    paths: Iterable[Path], *, allow_unknown: bool = False, beside: Beside = lambda path, cluster, positions: ()
+) -> tuple[list[Loaded], list[Problem]]:
     """Load and check several clusters together: (those without an error, every problem of all).
 
     Never raises for what a file holds. Ranges, names and hosts are compared between clusters.
-    allow_unknown: what the catalogue of a cloud lacks only warns.
+    allow_unknown: what the catalogue of a cloud lacks only warns. beside: looks at files that nothing here reads.
     """
-    unique = {path.resolve(): path for path in paths}
+    unique = {real(path): path for path in paths}
     drafts = [(path, *_read(path)) for path in unique.values()]
     problems = [problem for _, _, _, found in drafts for problem in found]
     usable = [(path, cluster, positions) for path, cluster, positions, _ in drafts if cluster]
     problems += check_all(
         [Checked(cluster, positions) for _, cluster, positions in usable], allow_unknown=allow_unknown
     )
+    problems += [problem for one in usable for problem in beside(*one)]
     bad = {problem.file for problem in problems if problem.is_error}
     loaded = [
         Loaded(path, cluster, positions)
@@ -72,14 +80,14 @@ def load_beside(path: Path, root: Path, *, allow_unknown: bool = False) -> tuple
 
     What it shares with another is told of this one; the others' own problems are not, and keep nothing from being built.
     """
-    own = path.resolve()
+    own = real(path)
     others = [root / FOLDER / name / SPEC_FILE for name in clusters(root)]
-    inside = any(other.resolve() == own for other in others)
-    beside = [other for other in others if inside and other.resolve() != own]
+    inside = any(real(other) == own for other in others)
+    beside = [other for other in others if inside and real(other) != own]
     loaded, problems = check_paths([*beside, path], allow_unknown=allow_unknown)
     found = next((one for one in loaded if one.path == path), None)
-    folders = {other.resolve().parent for other in beside}
-    return found, [problem for problem in problems if Path(problem.file).resolve().parent not in folders]
+    folders = {real(other).parent for other in beside}
+    return found, [problem for problem in problems if real(problem.file).parent not in folders]
 
 
 def find_cluster(name_or_path: str, root: Path) -> Path:
@@ -110,7 +118,7 @@ def clusters(root: Path) -> list[str]:
 
 
 def _read(path: Path) -> tuple[Cluster | None, Positions, list[Problem]]:
-    document = read(path, _shown(path))
+    document = read(path, _shown(path), ClusterSpec.model_fields)
     problems = list(document.problems)
     if document.data is None:
         return None, Positions(document), problems
@@ -144,9 +152,10 @@ def _authorities(folder: Path, spec: ClusterSpec, document: Document) -> tuple[d
         path = folder / site.registries.ca
         at: Where = ("sites", name, "registries", "ca")
         try:
-            found[name] = text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            message, hint = f"{_shown(path)} can't be read", f"create {_shown(path)}, or correct the name"
+            found[name] = text = read_text(path)
+        except UnreadableError as error:
+            message = f"{_shown(path)} can't be read: {error.reason}"
+            hint = f"create {_shown(path)}, or correct the name"
         else:
             if "PRIVATE KEY" in text:
                 message = f"{_shown(path)} holds a private key, which every machine of {name} could read"
@@ -160,16 +169,14 @@ def _authorities(folder: Path, spec: ClusterSpec, document: Document) -> tuple[d
 
 
 def _read_hosts(path: Path, spec: Document, at: Where) -> tuple[tuple[Host, ...], HostMarks, list[Problem]]:
-    document = read(path, _shown(path))
-    if not path.is_file():
-        message = (
-            f"pools.{at[1]}.hosts names {spec.data['pools'][at[1]]['hosts']}, and there is no file {document.file}"
-        )
-        return (
-            (),
-            HostMarks(document, ()),
-            [spec.problem("CFG-010", at, message, f"create {document.file}, or correct the name")],
-        )
+    document = read(path, _shown(path), HostsFile.model_fields)
+    if any(not problem.line for problem in document.problems):
+        (unread,), given = document.problems, spec.data["pools"][at[1]]["hosts"]
+        message, hint = f"pools.{at[1]}.hosts names {given}, and {document.file} {unread.message}", "name another file"
+        if unread.message == MISSING:
+            message = f"pools.{at[1]}.hosts names {given}, and there is no file {document.file}"
+            hint = f"create {document.file}, or correct the name"
+        return (), HostMarks(document, ()), [spec.problem("CFG-010", at, message, hint)]
     problems = list(document.problems)
     if document.data is None:
         return (), HostMarks(document, ()), problems
@@ -192,7 +199,7 @@ def _hosts_files(document: Document) -> list[tuple[str, str]]:
 
 def _misnamed(path: Path, document: Document) -> list[Problem]:
     """The folder's name is the cluster's: commands find a cluster by it, and Pulumi its stack."""
-    name, folder = document.data.get("name"), path.resolve().parent
+    name, folder = document.data.get("name"), real(path).parent
     if folder.parent.name != FOLDER or not isinstance(name, str) or name == folder.name:
         return []
     message = f"name {name} differs from the folder {folder.name}; no command would find the cluster by its name"
@@ -202,6 +209,6 @@ def _misnamed(path: Path, document: Document) -> list[Problem]:
 def _shown(path: Path) -> str:
     """As it is shortest from here."""
     try:
-        return str(path.resolve().relative_to(Path.cwd()))
+        return str(real(path).relative_to(Path.cwd()))
     except ValueError:
         return str(path)

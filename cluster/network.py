@@ -51,6 +51,8 @@ class ClusterNetwork(Model):
     """Pods on a node; 110 is the size that Kubernetes is tested at."""
     dns_ip: Address | None = None
     """Default: the tenth address of services."""
+    allow_public_ranges: bool = False
+    """Accept ranges of the internet for pods, services and nodes: of whoever owns them."""
     domain: Domain = "cluster.local"
     """DNS domain of services and pods."""
     link_mtu: int = Field(default=1500, ge=1280, le=9216)

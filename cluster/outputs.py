@@ -51,6 +51,8 @@ class BucketOutput(_Output):
     """S3 only."""
     endpoint: str | None = None
     """URL of an S3 server that is not AWS's; None for the cloud's own."""
+    locked_days: int = 0
+    """For how long nobody changes or deletes an object from when it was written, as the cloud has it; 0 for not at all."""
 
 
 class SshOutput(_Output):
@@ -72,13 +74,16 @@ class ClusterOutputs(_Output):
     """host:port where konnectivity agents connect."""
     ca_pem: str
     """Certificate of the Kubernetes CA."""
+    serving_ca_pem: str = ""
+    """Certificates of the authorities that sign kubelets' serving certificates, the one that signs first; "" of a stack from
+    before they were others than the Kubernetes CA."""
     api_servers: tuple[HostOutput, ...]
     """None in a cloud, whose instance group makes and replaces them."""
     etcds: dict[str, EtcdOutput]
     artefacts: ArtefactOutput
     ssh: SshOutput = SshOutput()
     buckets: dict[str, BucketOutput] = {}
-    """Use -> bucket: ``backups``, which keeps what is written against being deleted, and ``records``, which does not."""
+    """Use -> bucket: ``backups`` and ``audit-logs``, which keep what is written against being deleted, and ``records``, which does not."""
     vpn_gateways: dict[str, tuple[str, ...]] = {}
     """Edge router, as ``<site>/<router>`` -> public addresses of the gateway's ends that its tunnels lead to, in order."""
     vpn_names: dict[str, tuple[str, ...]] = {}

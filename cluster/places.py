@@ -11,8 +11,8 @@ import hashlib
 import re
 
 from cluster import hardware
-from cluster.pools import POOL_LABEL, Host, Pool
-from cluster.spec import Cloud
+from cluster.pools import POOL_LABEL, TRUSTED_POOL, Host, Pool
+from cluster.spec import Cloud, Cluster
 
 GPU_LABEL = "menagerie.dev/gpu"
 """Label of nodes whose GPUs the cluster's own device plugin gives to pods; the value is true."""
@@ -22,6 +22,10 @@ SITE = "menagerie.dev/site"
 RACK = "menagerie.dev/rack"
 RAILS = "menagerie.dev/rails"
 """The switches that a machine's links lead to. Machines of one value reach each other in one hop on each rail."""
+STORAGE_HOST = "menagerie.dev/storage-host"
+"""On the nodes that Ceph's daemons run on."""
+STORAGE_RACK = "topology.rook.io/rack"
+"""Where Rook reads the rack of a storage host from ("OSD Topology")."""
 _LONGEST = 63
 """Characters of a label's value (k8s.io/apimachinery, validation.LabelValueMaxLength)."""
 
@@ -40,6 +44,19 @@ def of_host(pool: Pool, host: Host) -> dict[str, str]:
     switches = [cable.switch for _, cable in sorted(host.links.items())]
     rails = {RAILS: _value(".".join(each for each in switches if each))} if switches and all(switches) else {}
     return {SITE: pool.site or "", RACK: host.rack, **rails}
+
+
+def of_node(cluster: Cluster, name: str, host: Host) -> dict[str, str]:
+    """All that the kubelet of a machine at a site says of its Node when it registers. name: of the host's pool."""
+    pool = cluster.spec.pools[name]
+    ceph = cluster.spec.sites[pool.site or ""].ceph
+    storage = {STORAGE_HOST: "true", STORAGE_RACK: host.rack} if ceph and name in ceph.hosts else {}
+    return {**of_host(pool, host), **of_pool(cluster.spec.control_plane.cloud, name, pool), **storage}
+
+
+def given(cluster: Cluster, name: str, host: Host) -> dict[str, str]:
+    """All labels that the Node of a machine at a site has by the spec, with those that no kubelet may set."""
+    return {**of_node(cluster, name, host), TRUSTED_POOL: name}
 
 
 def _value(text: str) -> str:

@@ -10,9 +10,13 @@ from cluster.kernel import Kernel
 from cluster.links import Cable, LinkName
 from cluster.model import Model
 from cluster.quantities import Address, Bytes, Name, Share
+from cluster.words import CloudWord, FilePath
 
 POOL_LABEL = "menagerie/pool"
-"""On nodes in the region alone: the name of their pool."""
+"""On nodes in the region alone: the name of their pool, as their kubelets say."""
+TRUSTED_POOL = "node-restriction.kubernetes.io/menagerie-pool"
+"""On all nodes: the name of their pool, as the API servers know it. No kubelet may set it (NodeRestriction), so what holds
+powerful tokens goes by it."""
 
 
 class TaintEffect(StrEnum):
@@ -78,7 +82,7 @@ class Pool(Model):
 
     site: Name | None = None
     """One of sites; left out for workers in the region."""
-    hosts: str | None = None
+    hosts: FilePath | None = None
     """File beside cluster.yaml that lists the machines of this pool."""
     hardware: Name | None = None
     """Kind of the machines at a site, such as dgx-h100: what each must have. Default: only their clocks are compared."""
@@ -93,7 +97,7 @@ class Pool(Model):
     pool; one at least."""
     max_unhealthy: Share | None = None
     """Nodes that may be unwell at once; above it none of the pool is repaired. Default: repair.max_unhealthy."""
-    machine: str | None = None
+    machine: CloudWord | None = None
     """Machine type, in the cloud's own words; for workers in the region."""
     min: int = Field(default=0, ge=0)
     """Workers that the region always has."""
@@ -101,9 +105,9 @@ class Pool(Model):
     """Workers that the pool can grow to in the region."""
     balloons: int = Field(default=0, ge=0)
     """Idle workers in the region that are held warm for whoever comes next, by pods that give way to all others."""
-    zones: tuple[int | str, ...] = Field(default=(), strict=False)
+    zones: tuple[int | CloudWord, ...] = Field(default=(), strict=False)
     """Zones of control_plane.zones that workers in the region stand in. Default: all of them."""
-    image: str | None = None
+    image: CloudWord | None = None
     """Machine image of workers in the region, with the driver where they have GPUs. Default: the cloud's Debian 12."""
     allow_no_driver: bool = False
     """Accept an image without a driver for the machines' GPUs: the cluster installs one, as NVIDIA's GPU Operator does."""
@@ -111,7 +115,7 @@ class Pool(Model):
     """Size of the system disk of a worker in the region; images and pods' own files are on it."""
     spot: bool = False
     """Machines that the cloud may take back at any time, for less money."""
-    reservation: str | None = None
+    reservation: CloudWord | None = None
     """Reserved capacity that the machines are taken from, in the cloud's own words."""
     placement: Placement | None = Field(default=None, strict=False)
     """compact or spread. Default: where the cloud likes."""
@@ -145,5 +149,5 @@ class Host(Model):
 class HostsFile(Model):
     """The machines of a pool."""
 
-    hosts: tuple[Host, ...] = Field(strict=False)
+    hosts: tuple[Host, ...] = Field(strict=False, min_length=1)
     """Names, addresses and cards are unique in the whole fleet."""

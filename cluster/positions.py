@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from cluster.document import Document, Where, show
 
@@ -50,7 +51,14 @@ class Positions:
 
     def judged(self, where: Where) -> bool:
         """Whether the value is the file's own."""
-        return not any(where[: len(out)] == out or out[: len(where)] == where for out in self.left_out)
+        out, around = self._out
+        return where not in around and not any(where[:depth] in out for depth in range(len(where) + 1))
+
+    @cached_property
+    def _out(self) -> tuple[frozenset[Where], frozenset[Where]]:
+        """What is left out, and all that it is a part of: thousands of hosts may be bad."""
+        around = (out[:depth] for out in self.left_out for depth in range(len(out)))
+        return frozenset(self.left_out), frozenset(around)
 
 
 def nowhere(name: str) -> Positions:

@@ -2,10 +2,35 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 Severity = Literal["error", "warning"]
+
+MOST_SHOWN = 20
+"""Problems of one code that are told to people; --json has all of them."""
+_LONGEST_TEXT, _END_OF_TEXT = 2000, 600
+_LONG_WORD = re.compile(r"\S{201,}")
+
+
+def legible(text: str) -> str:
+    """The text with what a terminal would obey, or a reader would not see, written out: ``\\x1b``, ``\\u202e``.
+
+    That is what Unicode calls "Other" and "Separator", but for the space: controls, directions, halves of characters.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _brief(text: str) -> str:
+    """Legible, and cut where a value is longer than anybody reads."""
+    if len(text) > _LONGEST_TEXT:
+        text = f"{text[: _LONGEST_TEXT - _END_OF_TEXT]}…{text[-_END_OF_TEXT:]}"
+    return legible(_LONG_WORD.sub(lambda word: f"{word[0][:80]}…{word[0][-20:]}", text))
 
 
 @dataclass(frozen=True)
@@ -15,6 +40,8 @@ class Problem:
     line, column: counted from 1; 0 where the value stands in no file.
     path: the value's place in the spec, for example network.pods or hosts[3].address.
     hint: one value or one command that makes it right.
+
+    Texts hold values of files that anybody may have written: they are made legible, and cut where a value is endless.
     """
 
     code: str
@@ -27,6 +54,11 @@ class Problem:
     severity: Severity = "error"
     notes: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        for name in ("message", "hint", "path"):
+            object.__setattr__(self, name, _brief(getattr(self, name)))
+        object.__setattr__(self, "notes", tuple(map(_brief, self.notes)))
+
     @property
     def docs(self) -> str:
         """Where the code is explained, relative to the root of the repository."""
@@ -37,7 +69,7 @@ class Problem:
         return self.severity == "error"
 
     def __str__(self) -> str:
-        place = [self.file, *(str(number) for number in (self.line, self.column) if number)]
+        place = [legible(self.file), *(str(number) for number in (self.line, self.column) if number)]
         lines = [f"{':'.join(place)}: {self.severity}[{self.code}] {self.message}"]
         lines += [f"    {note}" for note in self.notes]
         if self.hint:
@@ -49,7 +81,7 @@ class Problem:
         return {
             "code": self.code,
             "severity": self.severity,
-            "file": self.file,
+            "file": legible(self.file),
             "line": self.line,
             "column": self.column,
             "path": self.path,
@@ -65,9 +97,25 @@ def in_order(problems: list[Problem]) -> list[Problem]:
     return sorted(dict.fromkeys(problems), key=lambda p: (p.file, p.line, p.column, p.code, p.message))
 
 
+def shown(problems: Iterable[Problem]) -> Iterator[tuple[str, bool]]:
+    """(text, whether it is an error) of each problem that people are told, in their order; then how many more there are."""
+    counts: Counter[tuple[str, bool]] = Counter()
+    for problem in problems:
+        kind = (problem.code, problem.is_error)
+        counts[kind] += 1
+        if counts[kind] <= MOST_SHOWN:
+            yield str(problem), problem.is_error
+    for (code, is_error), count in counts.items():
+        if count > MOST_SHOWN:
+            yield (
+                f"{'error' if is_error else 'warning'}[{code}] and {count - MOST_SHOWN:,} more; --json has all",
+                is_error,
+            )
+
+
 class SpecError(Exception):
     """A spec that can't be used. `problems` holds everything found, warnings too."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = in_order(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        super().__init__("\n".join(text for text, _ in shown(self.problems)))

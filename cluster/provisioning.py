@@ -16,10 +16,11 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from cluster import disk_names
 from cluster.model import Model
-from cluster.quantities import Address, Bytes, Domain, KeyPath, Name, Port, refuse
+from cluster.quantities import PLAIN_URL, Address, Bytes, Domain, Name, Port, refuse
 from cluster.references import reference_or
+from cluster.words import KeyPath
 
-_PLAIN_URL = r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~%+-]+)*/?"
+_PLAIN_URL = f"{PLAIN_URL}/?"
 _REPORTS = r"http://([0-9]{1,3}\.){3}[0-9]{1,3}:[0-9]{2,5}"
 # RFC 4253 and RFC 8709; sk- keys are those of FIDO tokens (OpenSSH, PROTOCOL.u2f).
 _KEY_TYPE = r"ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(?:256|384|521)|sk-(?:ssh-ed25519|ecdsa-sha2-nistp256)@openssh\.com"
@@ -120,6 +121,15 @@ class Bmcs(Model):
     """Most BMCs that are spoken to at once."""
 
 
+class FirstStage(StrEnum):
+    """What keeps a machine from starting anybody else's program in place of your iPXE."""
+
+    MEDIA = "media"
+    """Its BMC attaches the image `media` from an https address, and verifies it."""
+    SECURE_BOOT = "secure-boot"
+    """Its firmware starts only what your own key has signed: Secure Boot with that key alone in its database."""
+
+
 class Provisioning(Model):
     """What machines of a site are installed with. None of it is secret: it is served to whatever boots there."""
 
@@ -131,6 +141,8 @@ class Provisioning(Model):
     """Archive of Debian, as machines of the site reach it: http://10.9.255.5/debian. Packages are signed; the installer's kernel and initrd are not, so copy those to the server."""
     media: Url | None = None
     """Image (ISO) that BMCs attach to a machine in place of PXE: iPXE with menagerie.ipxe in it. Default: PXE."""
+    first_stage: FirstStage | None = Field(default=None, strict=False)
+    """media or secure-boot: how a machine comes to your iPXE, which has the authority of `server` and menagerie.ipxe in it. Default: by PXE, which whoever is on the machines' network can answer; then no machine is installed anew by itself."""
     disk: SystemDisk
     """Which disk is the system's."""
     authorized_keys: tuple[PublicKey, ...] = Field(strict=False)

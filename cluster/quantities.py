@@ -71,6 +71,10 @@ def parse_network(value: Any) -> Any:
         return value
     if not isinstance(value, str) or "/" not in value:
         raise refuse("NET-002", f"{value!r} isn't a range", "write address/prefix, for example 10.64.0.0/12")
+    if ":" in value:
+        raise refuse(
+            "NET-002", f"{value} isn't an IPv4 range, and IPv6 isn't supported", "write one such as 10.64.0.0/12"
+        )
     plain = _without_leading_zeros(value)
     if plain != value:
         raise refuse("NET-003", f"{value} has a leading zero", f"write {plain}", plain)
@@ -78,6 +82,8 @@ def parse_network(value: Any) -> Any:
         loose = ipaddress.IPv4Network(value, strict=False)
     except ValueError as error:
         raise refuse("NET-002", f"{value} isn't an IPv4 range: {error}", "write address/prefix") from None
+    if "." in value.partition("/")[2]:
+        raise refuse("NET-002", f"{value} has a mask where its length must stand", f"write {loose}", str(loose))
     if str(loose) != value:
         raise refuse("NET-002", f"{value} has host bits set", f"write {loose}", str(loose))
     return loose
@@ -106,8 +112,9 @@ _LABEL_RULE = "lower case letters, digits and '-', starting and ending with a le
 def parse_name(value: Any) -> Any:
     """A host, cluster, pool or site name: one RFC 1123 label."""
     if not isinstance(value, str) or not re.fullmatch(_LABEL, value):
-        suggestion = re.sub(r"[^a-z0-9-]+", "-", str(value).lower()).strip("-")[:63] or "a-name"
-        raise refuse("CFG-005", f"name {value} isn't valid; use {_LABEL_RULE}", f"write {suggestion}")
+        suggestion = re.sub(r"[^a-z0-9-]+", "-", str(value).lower()).strip("-")[:63].strip("-") or "a-name"
+        hint = f"write {suggestion}" if isinstance(value, str) else f'quote it: "{suggestion}"'
+        raise refuse("CFG-005", f"name {value} isn't valid; use {_LABEL_RULE}", hint)
     return value
 
 
@@ -136,6 +143,10 @@ def parse_key_path(value: Any) -> Any:
     if isinstance(value, str) and ("-----" in value or "\n" in value):
         raise refuse("SEC-001", "holds what may be the key itself; a path must stand here", "write ~/.ssh/id_ed25519")
     return value
+
+
+# Nothing that a shell, a template, iPXE or a kernel's command line would read otherwise.
+PLAIN_URL = r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~%+-]+)*"
 
 
 def parse_without_password(value: Any) -> Any:
@@ -183,9 +194,9 @@ DataDir = Annotated[
 
 
 def parse_sha256(value: Any) -> Any:
-    """64 hexadecimal digits, as sha256sum prints them."""
-    if isinstance(value, str) and re.fullmatch(r"[0-9a-f]{64}", value):
-        return value
+    """64 hexadecimal digits, as sha256sum prints them, or with `sha256:` before them, as `crane digest` does."""
+    if isinstance(value, str) and (found := re.fullmatch(r"(?:sha256:)?([0-9a-f]{64})", value)):
+        return found[1]
     raise refuse("CFG-020", f"{value!r} isn't a SHA-256", "write the 64 hexadecimal digits that sha256sum prints")
 
 
@@ -208,6 +219,6 @@ Share = Annotated[
     BeforeValidator(parse_share),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": r"^\d+%$"}]}),
 ]
-Sha256 = Annotated[str, BeforeValidator(parse_sha256), WithJsonSchema({"type": "string", "pattern": "^[0-9a-f]{64}$"})]
-KeyPath = Annotated[str, BeforeValidator(parse_key_path)]
-WithoutPassword = Annotated[str, BeforeValidator(parse_without_password)]
+Sha256 = Annotated[
+    str, BeforeValidator(parse_sha256), WithJsonSchema({"type": "string", "pattern": "^(sha256:)?[0-9a-f]{64}$"})
+]

@@ -109,6 +109,9 @@ def _limit(name: str, context: dict[str, Any]) -> dict[str, str]:
         return {"limit": str(context["ge"]), "than": "is below the least", "write": f"write {context['ge']} or more"}
     if name == "less_than_equal":
         return {"limit": str(context["le"]), "than": "is above the most", "write": f"write {context['le']} or less"}
+    if name == "too_long":
+        most = str(context["max_length"])
+        return {"limit": most, "than": "has too many entries; the most is", "write": f"leave {most} or fewer"}
     if name == "too_short":
         least = str(context["min_length"])
         return {"limit": least, "than": "has too few entries; the least is", "write": f"give {least} or more"}

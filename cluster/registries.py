@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from cluster.model import Model
-from cluster.quantities import KeyPath, parse_without_password, refuse
+from cluster.quantities import parse_without_password, refuse
+from cluster.words import KeyPath
 
 EVERY = "_default"
 """containerd's folder for registries that have none of their own ("hosts.md" of containerd)."""
@@ -21,9 +22,8 @@ def parse_registry(value: Any) -> Any:
     parse_without_password(value)
     if isinstance(value, str) and not re.fullmatch(_ADDRESS, value):
         meant = value.strip().split("://")[-1].split("/")[0]
-        raise refuse(
-            "REG-001", f"{value!r} isn't host:port, as an image's name begins", f"write {meant or 'docker.io'}"
-        )
+        hint = f"write {meant}" if re.fullmatch(_ADDRESS, meant) else "write a name without blanks, such as docker.io"
+        raise refuse("REG-001", f"{value!r} isn't host:port, as an image's name begins", hint)
     return value
 
 

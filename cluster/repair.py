@@ -20,6 +20,7 @@ from pydantic import Field
 from cluster import preflight
 from cluster.model import Model
 from cluster.quantities import DurationMs, Share
+from cluster.words import ConditionType
 
 _MINUTE = 60_000
 _HOUR = 60 * _MINUTE
@@ -40,7 +41,7 @@ class Action(StrEnum):
 class Condition(Model):
     """A condition of a node that makes it a broken one."""
 
-    type: str = Field(min_length=1)
+    type: ConditionType
     """As `kubectl describe node` has it: Ready, or one of node-problem-detector's."""
     status: Literal["True", "False", "Unknown"]
     """In quotes. Unknown: the node's kubelet says nothing any more."""

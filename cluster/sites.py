@@ -11,16 +11,17 @@ from cluster.ceph import Ceph
 from cluster.links import Links
 from cluster.model import Model
 from cluster.provisioning import Provisioning
-from cluster.quantities import SMALLEST_MTU, Address, KeyPath, Name, Network, Port, refuse
+from cluster.quantities import SMALLEST_MTU, Address, Name, Network, Port, refuse
 from cluster.references import reference_or
 from cluster.registries import Registries
 from cluster.roce import Roce
+from cluster.words import KeyPath, Login
 
 
 class SiteSsh(Model):
     """How Ansible reaches a site's machines."""
 
-    user: str = "root"
+    user: Login = "root"
     """Login name; root, or one that may use sudo without a password."""
     port: Port = 22
     """TCP port of sshd."""
@@ -44,7 +45,9 @@ class PreSharedKey(Model):
 
 # "CreateCustomerGateway": the ARN of a private certificate in AWS Certificate Manager.
 _ARN = r"arn:aws:acm:[a-z]{2}(-[a-z]+)+-[0-9]:[0-9]{12}:certificate/[A-Za-z0-9_-]+"
-_DN = r"[A-Za-z]+=[^\s\",=#\\][^\",=#\\]*(, ?[A-Za-z]+=[^\s\",=#\\][^\",=#\\]*)*"
+# RFC 4514's specials, what would end a line or a value in swanctl.conf, and what templates and shells look for.
+_NOT_IN_DN = r"\",=#\\{}$`;|<>\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069"
+_DN = rf"[A-Za-z]+=[^\s{_NOT_IN_DN}][^{_NOT_IN_DN}]*(, ?[A-Za-z]+=[^\s{_NOT_IN_DN}][^{_NOT_IN_DN}]*)*"
 
 
 def parse_arn(value: Any) -> Any:

@@ -16,6 +16,7 @@ from pydantic import Field
 
 from cluster import versions
 from cluster.autoscaler import Autoscaler
+from cluster.mirrors import MirrorRegistry, MirrorUrl
 from cluster.model import Model
 from cluster.network import ClusterNetwork, Neighbours
 from cluster.pools import Host, Pool
@@ -28,13 +29,13 @@ from cluster.quantities import (
     Network,
     Port,
     Sha256,
-    WithoutPassword,
 )
 from cluster.repair import Repair
 from cluster.scheduling import Scheduling
 from cluster.sites import Site
 from cluster.tenancy import Tenancy
 from cluster.volumes import Storage
+from cluster.words import CloudWord
 
 
 class Cloud(StrEnum):
@@ -59,7 +60,16 @@ class PublicEndpoint(Model):
     name: Domain
     """DNS name of the API there. The API's certificate covers it; you point it at what `up` prints."""
     operators: tuple[Network, ...] = Field(min_length=1, strict=False)
-    """Ranges of the internet that are let in. 0.0.0.0/0 is all of it."""
+    """Ranges of the internet that are let in."""
+    allow_any_operator: bool = False
+    """Accept that operators holds 0.0.0.0/0: everybody may try, and certificates alone guard the API."""
+
+
+class AuditLog(Model):
+    """What was asked of the API, by whom: kept in a bucket that outlives API servers."""
+
+    keep: DurationMs = 30 * 86_400_000
+    """Time for which nobody deletes or changes what is shipped there; after it, it is removed. In whole days."""
 
 
 class ControlPlane(Model):
@@ -69,19 +79,23 @@ class ControlPlane(Model):
     """The provider of the region."""
     region: Name
     """The cloud's own name of the region; a cluster never leaves it."""
-    zones: tuple[int | str, ...] = Field(default=(1, 2, 3), min_length=1, strict=False)
+    zones: tuple[int | CloudWord, ...] = Field(default=(1, 2, 3), min_length=1, strict=False)
     """Zones of the region, in the cloud's own words. Hosts fill them in turn."""
-    machine: str
+    machine: CloudWord
     """Machine type of an API-server host, in the cloud's own words."""
     api_servers: int = Field(default=2, ge=1)
     """API-server hosts. They keep no state: two survive the loss of one."""
-    image: str | None = None
+    image: CloudWord | None = None
     """Machine image of API servers and etcd members, in the cloud's own words. Default: the cloud's Debian 12."""
     operators: tuple[Network, ...] = Field(default=(), strict=False)
     """Ranges from which operators reach the API and ask members of their health: a VPN, a peering. In a cloud nobody
     else does."""
+    allow_any_operator: bool = False
+    """Accept that operators holds 0.0.0.0/0, or another range that no one owner has."""
     public: PublicEndpoint | None = None
     """Default: no address of the cluster is public but those of its NAT and VPN gateways."""
+    audit_log: AuditLog = AuditLog()
+    """How long the API's audit log is kept."""
     vcpu_quota: int | None = Field(default=None, ge=1)
     """vCPUs that the account may use in the region, to be compared with what the pools can grow to."""
 
@@ -111,11 +125,11 @@ class EtcdCluster(Model):
 
     members: int = Field(default=3, ge=1)
     """An odd number: 3 survive one loss, 5 two."""
-    machine: str
+    machine: CloudWord
     """Machine type of a member's host, in the cloud's own words."""
     hosts: EtcdHosts = Field(default=EtcdHosts.DEDICATED, strict=False)
     """Default: hosts of its own."""
-    disk: str = "local-nvme"
+    disk: CloudWord = "local-nvme"
     """Kind of data disk. Local NVMe: a write takes 0.2 ms where a network disk takes 2 ms."""
     disk_size: Bytes = 128 * 2**30
     """Size of the data disk; at least twice the quota, for defragmentation writes a second copy."""
@@ -162,12 +176,16 @@ class Etcd(Model):
 class Artefacts(Model):
     """Where hosts download programs and images from."""
 
-    mirror: WithoutPassword | None = None
+    mirror: MirrorUrl | None = None
     """Base URL of a mirror with the layout of the upstream download sites: <mirror>/<host>/<path>."""
-    registry: WithoutPassword | None = None
+    registry: MirrorRegistry | None = None
     """Registry that mirrors registry.k8s.io and docker.io under the same repository paths: host:port."""
     sha256: dict[str, Sha256] = Field(default={})
-    """Checksums, host/path -> 64 hexadecimal digits: of what upstream publishes no list of, and of a mirror's own."""
+    """SHA-256 of what upstream publishes no list of: a program's host/path, or an image with its tag -> 64 hexadecimal digits, as
+    sha256sum or `crane digest` prints them."""
+    own_builds: dict[str, Sha256] = Field(default={})
+    """The same of builds of your own that mirrors serve under upstream's names. They replace the published ones, and `check` names
+    each."""
 
 
 class Profile(StrEnum):
@@ -195,7 +213,7 @@ class ClusterSpec(Model):
     """Ranges of addresses, and the pods' overlay."""
     neighbours: Neighbours = Neighbours()
     """Neighbour (ARP) table thresholds. Default: computed from the cluster's size."""
-    sites: dict[Name, Site] = Field(default={})
+    sites: dict[Name, Site] = Field(default={}, max_length=100)
     """Places with machines of your own: name -> site."""
     pools: dict[Name, Pool] = Field(default={})
     """Workers, by kind: name -> pool."""

@@ -14,9 +14,13 @@ from cluster.allocations import Allocation, Borrowing
 from cluster.model import Model
 from cluster.quantities import DurationMs, Name, Share, refuse
 from cluster.references import reference_or
+from cluster.words import FilePath, KeyPath, Title
 
 TEAM_LABEL = "menagerie.dev/team"
 """On a namespace: the team whose machines and storage classes it may use."""
+
+TENANT_LABEL = "menagerie.dev/tenant"
+"""On a namespace of ours: person or team."""
 
 # apimachinery, "pkg/api/resource": binary and decimal suffixes of a Quantity. Smaller than milli is of no use here.
 _SUFFIXES: dict[str, int | Decimal] = {
@@ -33,6 +37,11 @@ _QUANTITY = r"([0-9]+(?:\.[0-9]+)?)(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?"
 # A qualified name of Kubernetes with at most two parts, as ResourceQuota has them: count/jobs.batch, requests.nvidia.com/gpu.
 _RESOURCE = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?(/[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 _URL = r"ldaps?://([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?/?"
+
+
+# What templates and shells look for, and whatever ends a line. Both forms have an escape for every character.
+_SPECIAL = re.compile(r"[{}$`\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+_ESCAPED = "write a backslash and two hexadecimal digits for a character that is none of a name, \\24 for $ ({})"
 
 
 def amount(quantity: str) -> Decimal:
@@ -76,6 +85,8 @@ def parse_url(value: Any) -> Any:
 
 def parse_filter(value: str) -> str:
     """A search filter with its parentheses (RFC 4515)."""
+    if _SPECIAL.search(value):
+        raise refuse("TEN-005", f"{value!r} is no search filter that can be passed on", _ESCAPED.format("RFC 4515"))
     depths = list(accumulate({"(": 1, ")": -1}.get(letter, 0) for letter in value))
     if value[:1] == "(" and depths[-1] == 0 and 0 not in depths[:-1]:
         return value
@@ -91,7 +102,11 @@ def parse_attribute(value: str) -> str:
 
 def parse_base(value: str) -> str:
     """A distinguished name, roughly: the server knows better."""
-    if re.fullmatch(r"\s*[A-Za-z0-9.-]+\s*=[^=]+(,\s*[A-Za-z0-9.-]+\s*=[^=]+)*", value):
+    if _SPECIAL.search(value):
+        raise refuse(
+            "TEN-005", f"{value!r} is no distinguished name that can be passed on", _ESCAPED.format("RFC 4514")
+        )
+    if re.fullmatch(r" *[A-Za-z0-9][A-Za-z0-9.-]* *=[^=]+(, *[A-Za-z0-9.-]+ *=[^=]+)*", value):
         return value
     raise refuse("TEN-005", f"{value!r} is no distinguished name", "write ou=people,dc=example,dc=org")
 
@@ -159,7 +174,7 @@ class Ldap(Model):
     """With ldap://: begin TLS before anything is said."""
     allow_plaintext: bool = False
     """Accept that password and answers go over the network in clear, and can be changed on the way."""
-    ca: str | None = Field(default=None, min_length=1)
+    ca: KeyPath | None = None
     """PEM of the authorities that sign the servers' certificates, a file beside cluster.yaml. Default: the machine's."""
     bind_dn: Base | None = None
     """Whom it logs in as. Default: nobody."""
@@ -178,7 +193,7 @@ class Ldap(Model):
 class DirectorySource(Model):
     """Where people and teams are written: one of the two."""
 
-    file: str | None = Field(default=None, min_length=1)
+    file: FilePath | None = None
     """A YAML file beside cluster.yaml."""
     ldap: Ldap | None = None
     """A directory server."""
@@ -208,7 +223,7 @@ class Allowance(Model):
     """What a namespace may have."""
 
     quota: dict[Resource, Quantity] = Field(default={})
-    """As in a ResourceQuota: requests.nvidia.com/gpu: 64. What is not named has no limit."""
+    """As in a ResourceQuota: requests.nvidia.com/gpu: 64. Counts that are not named have defaults (docs/teams.md); the rest has no limit."""
     limits: ContainerLimits = ContainerLimits()
     """Of its containers."""
     pod_security: PodSecurity | None = Field(default=None, strict=False)
@@ -227,7 +242,7 @@ class TeamsAllowance(Allowance):
 
     prefix: Prefix = "team-"
     """What the name of a team's namespace begins with."""
-    only: dict[str, Allowance] = Field(default={})
+    only: dict[Title, Allowance] = Field(default={})
     """Team, as the directory calls it -> what it has otherwise: quotas by resource, the rest as a whole."""
 
 
@@ -259,6 +274,11 @@ class Tenancy(Model):
     """Which team has how many hosts of which pool; of too few, those before get theirs first. Default: all are everybody's."""
     borrowing: Borrowing = Borrowing()
     """What may run on a team's hosts while they are idle."""
+    overcommit: int = Field(default=1, ge=1, le=1_000_000)
+    """How many times etcd.main.quota all namespaces together may hold, were each object the largest that etcd takes. `check` warns above."""
+    controllers: Name | None = None
+    """Pool whose hosts run Menagerie's own controllers: who is root on one of them has their rights. Default: one with two hosts
+    and without GPUs, that of storage's controllers before others."""
     user_prefix: str = Field(default="", pattern=r"^[a-z0-9:_/.-]*$", max_length=40)
     """What the API's names of users begin with, before people's ids: oidc: for --oidc-username-prefix=oidc:."""
 

@@ -23,6 +23,9 @@ _Model = TypeVar("_Model", bound=BaseModel)
 # Stands for a missing text, so that the other rules can run; nothing about it is ever reported.
 _UNKNOWN = "unknown"
 
+_MOST, _TOLD_OF_MANY = 20_000, 100
+"""Refusals of one file, beyond which only some are explained."""
+
 
 @dataclass(frozen=True)
 class Validated(Generic[_Model]):
@@ -42,12 +45,17 @@ def validate(model: type[_Model], document: Document) -> Validated[_Model]:
     try:
         return Validated(model.model_validate(document.data))
     except ValidationError as refused:
-        errors = refused.errors(include_url=False)
+        errors = _told_once(refused.errors(include_url=False))
+    if len(errors) > _MOST:
+        message = f"{len(errors):,} values are refused; the first {_TOLD_OF_MANY} are told, and no rule judges the rest"
+        told = document.problem("CFG-015", (), message, "look whether this is the file that you mean")
+        return Validated(None, (told, *(explain(error, document, model) for error in errors[:_TOLD_OF_MANY])))
     problems: dict[tuple[Where, str], Problem] = {}
     renamed = _renamed(errors, document, model)
+    meant = set(renamed.values())
     for error in errors:
         where = place(error, document.data)
-        if error["type"] == "missing" and (*where, error["loc"][-1]) in renamed.values():
+        if error["type"] == "missing" and (*where, error["loc"][-1]) in meant:
             continue
         # A union has an error for each of its branches; one is enough.
         key = (where, str(error["loc"][-1]) if error["type"] == "missing" else "")
@@ -60,16 +68,27 @@ def validate(model: type[_Model], document: Document) -> Validated[_Model]:
     return Validated(value, tuple(problems.values()), tuple(left_out))
 
 
+def _told_once(errors: list[ErrorDetails]) -> list[ErrorDetails]:
+    """Without lists that are too short only for the entries of theirs that are refused."""
+    lists = {error["loc"] for error in errors if error["type"] == "too_short"}
+    if not lists:
+        return errors
+    lacking = {error["loc"][:depth] for error in errors for depth in range(len(error["loc"]))} & lists
+    return [error for error in errors if error["type"] != "too_short" or error["loc"] not in lacking]
+
+
 def _renamed(errors: list[ErrorDetails], document: Document, model: type[BaseModel]) -> dict[Where, Where]:
     """Unknown key -> the missing key that it was surely meant to be."""
-    missing = [(*place(error, document.data), error["loc"][-1]) for error in errors if error["type"] == "missing"]
+    missing = {(*place(error, document.data), error["loc"][-1]) for error in errors if error["type"] == "missing"}
     renamed: dict[Where, Where] = {}
+    taken: set[Where] = set()
     for error in errors:
         where = place(error, document.data)
         holder = model_at(model, where[:-1]) if error["type"] == "extra_forbidden" else None
         best = near(str(where[-1]), holder.model_fields) if holder else []
-        if best and (*where[:-1], best[0]) in missing and (*where[:-1], best[0]) not in renamed.values():
-            renamed[where] = (*where[:-1], best[0])
+        if best and (key := (*where[:-1], best[0])) in missing and key not in taken:
+            renamed[where] = key
+            taken.add(key)
     return renamed
 
 
@@ -80,6 +99,7 @@ def _repaired(
     data = copy.deepcopy(document.data)
     left_out: list[Where] = []
     items: set[tuple[Where, int]] = set()
+    meant = set(renamed.values())
     for error in errors:
         where = place(error, document.data)
         if error["type"] == "extra_forbidden":
@@ -87,7 +107,7 @@ def _repaired(
             continue
         if error["type"] == "missing":
             where = (*where, error["loc"][-1])
-        if where in renamed.values():
+        if where in meant:
             continue
         for depth, part in enumerate(where):
             if isinstance(part, int):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from cluster.model import Model
 from cluster.quantities import Name
+from cluster.words import CloudWord
 
 
 class Storage(Model):
@@ -16,7 +17,7 @@ class Storage(Model):
     controllers: Name | None = None
     """Pool in the region whose machines alone may make, attach and delete volumes. Default: the first that has no GPUs,
     is not spot and is never empty, as far as there is one."""
-    block_disk: str | None = None
+    block_disk: CloudWord | None = None
     """Kind of disk, in the words of etcd's. Default: gp3; premium_ssd or standard_ssd; pd-balanced or
     hyperdisk-balanced: the first that all machines in the region take."""
     retain: bool = False

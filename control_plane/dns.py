@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster import versions
+from cluster.images import COREDNS
 from cluster.pools import TaintEffect
 from cluster.spec import Cluster
+from control_plane.images import image
 from control_plane.objects import Object, cluster_role, cluster_role_binding
 from network.addresses import AddressPlan
 
@@ -138,17 +139,17 @@ def _pod(cluster: Cluster) -> Object:
         "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}, *gone],
         "affinity": {"podAntiAffinity": _apart(cluster)},
         "dnsPolicy": "Default",
-        "containers": [_container()],
+        "containers": [_container(cluster)],
         "volumes": [
             {"name": "config", "configMap": {"name": NAME, "items": [{"key": "Corefile", "path": "Corefile"}]}}
         ],
     }
 
 
-def _container() -> Object:
+def _container(cluster: Cluster) -> Object:
     return {
         "name": NAME,
-        "image": f"registry.k8s.io/coredns/coredns:v{versions.COREDNS}",
+        "image": image(cluster, COREDNS),
         "args": ["-conf", "/etc/coredns/Corefile"],
         "resources": {"requests": {"cpu": "100m", "memory": "70Mi"}, "limits": {"memory": "512Mi"}},
         "ports": [

@@ -110,7 +110,7 @@ def _admission(cluster: Cluster) -> Flags:
 
 
 def _audit() -> Flags:
-    # All limits are written out: 1.36 changed their defaults.
+    # All limits are written out: 1.36 changed their defaults. They bound what waits on the host; the bucket keeps it (audit_log.py).
     return {
         "audit-policy-file": f"{paths.CONFIG}/audit-policy.yaml",
         "audit-log-path": paths.AUDIT_LOG,
@@ -135,7 +135,7 @@ def _etcd(cluster: Cluster, plan: AddressPlan) -> Flags:
 def _towards_nodes() -> Flags:
     return {
         "egress-selector-config-file": f"{paths.CONFIG}/egress.yaml",
-        "kubelet-certificate-authority": f"{paths.PKI}/ca.crt",
+        "kubelet-certificate-authority": paths.SERVING_CA,
         "kubelet-client-certificate": f"{paths.PKI}/apiserver-kubelet-client.crt",
         "kubelet-client-key": f"{paths.PKI}/apiserver-kubelet-client.key",
         # Names of nodes need not resolve anywhere.
@@ -162,8 +162,7 @@ def controller_manager(cluster: Cluster) -> Flags:
         "requestheader-client-ca-file": f"{paths.PKI}/front-proxy-ca.crt",
         "root-ca-file": f"{paths.PKI}/ca.crt",
         "service-account-private-key-file": f"{paths.PKI}/sa.key",
-        "cluster-signing-cert-file": paths.SIGNING_CA,
-        "cluster-signing-key-file": f"{paths.PKI}/ca.key",
+        **_signers(),
         "feature-gates": ",".join(
             ["RotateKubeletServerCertificate=true", *gangs.flags(cluster, "kube-controller-manager").values()]
         ),
@@ -171,6 +170,25 @@ def controller_manager(cluster: Cluster) -> Flags:
         "terminated-pod-gc-threshold": "5000",
         **sizing.flags("kube-controller-manager", sizing.most_nodes(cluster)),
     }
+
+
+def _signers() -> Flags:
+    """Who signs what. No authority signs for `kubernetes.io/legacy-unknown`, which the API gives to no request any more.
+
+    The flag for all of them together excludes those of each (cmd/kube-controller-manager, csrsigningcontroller options).
+    """
+    of_clients = (paths.SIGNING_CA, f"{paths.PKI}/ca.key")
+    signers = {
+        "kubelet-client": of_clients,
+        "kube-apiserver-client": of_clients,
+        "kubelet-serving": (paths.SERVING_SIGNING_CA, paths.SERVING_KEY),
+    }
+    files = {
+        f"cluster-signing-{signer}-{kind}-file": path
+        for signer, pair in signers.items()
+        for kind, path in zip(("cert", "key"), pair, strict=True)
+    }
+    return files
 
 
 def scheduler(cluster: Cluster, config: str, kubeconfig: str) -> Flags:

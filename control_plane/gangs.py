@@ -42,7 +42,8 @@ def objects(cluster: Cluster) -> tuple[Object, ...]:
     groups = {"apiGroups": [group], "apiVersions": [version], "resources": ["podgroups"]}
     rules = [
         {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "patch", "watch"]},
-        {"apiGroups": [group], "resources": ["podgroups"], "verbs": ["create"]},
+        {"apiGroups": [group], "resources": ["podgroups"], "verbs": ["create", "get"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
     ]
     return (
         cluster_role(USER, rules),

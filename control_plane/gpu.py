@@ -6,26 +6,33 @@ and its driver the plugin ends at once ("CDI options are only supported on NVML-
 
 from __future__ import annotations
 
-from cluster import hardware, versions
+from cluster import hardware
+from cluster.images import DEVICE_PLUGIN, EXPORTER
 from cluster.places import GPU_LABEL
 from cluster.spec import Cluster
 from control_plane.images import image
 from control_plane.objects import Object
 
-DEVICE_PLUGIN = f"nvcr.io/nvidia/k8s-device-plugin:v{versions.NVIDIA_DEVICE_PLUGIN}"
-EXPORTER = f"nvcr.io/nvidia/k8s/dcgm-exporter:{versions.DCGM_EXPORTER}"
 EXPORTER_PORT = 9400
 _HOST_DCGM = "localhost:5555"
 _KUBELET = "/var/lib/kubelet"
 
 
+PLUGIN, DCGM = "nvidia-device-plugin", "dcgm-exporter"
+
+
+def workloads(cluster: Cluster) -> tuple[str, ...]:
+    """Names of the DaemonSets, where the spec has machines with GPUs. They need no digest, as pods do."""
+    cloud = cluster.spec.control_plane.cloud
+    return (PLUGIN, DCGM) if any(hardware.runs_gpus(cloud, pool) for pool in cluster.spec.pools.values()) else ()
+
+
 def objects(cluster: Cluster) -> tuple[Object, ...]:
     """The DaemonSets, where the spec has machines with GPUs."""
-    cloud = cluster.spec.control_plane.cloud
-    if not any(hardware.runs_gpus(cloud, pool) for pool in cluster.spec.pools.values()):
+    if not workloads(cluster):
         return ()
     plugin, exporter = image(cluster, DEVICE_PLUGIN), image(cluster, EXPORTER)
-    return _daemon_set("nvidia-device-plugin", _plugin(plugin)), _daemon_set("dcgm-exporter", _exporter(exporter))
+    return _daemon_set(PLUGIN, _plugin(plugin)), _daemon_set(DCGM, _exporter(exporter))
 
 
 def _daemon_set(name: str, pod: Object) -> Object:

@@ -73,13 +73,14 @@ def cluster_configuration(cluster: Cluster, plan: AddressPlan) -> dict[str, Any]
                 "keyFile": paths.ETCD_KEY,
             }
         },
-        "apiServer": {"certSANs": _names(cluster, plan)},
+        "apiServer": {"certSANs": names(cluster, plan)},
         # See control_plane/dns.py.
         "dns": {"disabled": True},
     }
 
 
-def _names(cluster: Cluster, plan: AddressPlan) -> list[str]:
+def names(cluster: Cluster, plan: AddressPlan) -> list[str]:
+    """Names and addresses that the API servers' certificates are for."""
     issuer_host = service_account_issuer(cluster).removeprefix("https://")
     public = cluster.spec.control_plane.public
     return [

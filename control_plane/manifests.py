@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import json
 
-from cluster import versions
+from cluster.images import AGENT as AGENT_IMAGE
+from cluster.images import PAUSE
 from cluster.spec import Cluster
-from control_plane import csi, dns, gangs, gpu, preflight, refreshing, reports
+from control_plane import admission, csi, dns, gangs, gpu, joining, nodes, preflight, refreshing, reports, serving
 from control_plane.flags import KONNECTIVITY_AUDIENCE, KONNECTIVITY_USER
+from control_plane.images import image
 from control_plane.objects import Object, applied, cluster_role, cluster_role_binding, group, role, role_binding, user
 from control_plane.ports import KONNECTIVITY_HEALTH_PORT, KONNECTIVITY_PORT
 from network.addresses import AddressPlan
 from scheduling import balloons, priorities
 
-APPROVER_USER = "menagerie:kubelet-csr-approver"
 TOKENS_USER = "menagerie:join-tokens"
 AGENT = "konnectivity-agent"
 # Any unprivileged number does; this is "nonroot" of the distroless images.
@@ -37,9 +38,16 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
     """All objects, in the order in which they are applied."""
     return (
         cluster_role_binding("kubeadm:cluster-admins", "cluster-admin", group("kubeadm:cluster-admins")),
+        # Of kubeadm's phase bootstrap-token since 1.36, which is not run (`control_plane.joining`): API servers at kubelets.
+        cluster_role_binding(
+            "kubeadm:apiserver-kubelet-client", "system:kubelet-api-admin", user("kube-apiserver-kubelet-client")
+        ),
         *priorities.objects(),
+        *admission.objects(cluster),
+        *nodes.objects(),
         *_flannel(),
-        *_approver(),
+        *serving.objects(),
+        *joining.objects(),
         *refreshing.objects(),
         *(preflight.objects() if cluster.spec.checked_workers else ()),
         *gangs.objects(cluster),
@@ -52,11 +60,11 @@ def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
             "metadata": {"name": AGENT, "namespace": "kube-system"},
             "automountServiceAccountToken": False,
         },
-        konnectivity_agent(plan),
+        konnectivity_agent(cluster, plan),
         *dns.objects(cluster, plan),
         *csi.objects(cluster),
         *gpu.objects(cluster),
-        *balloons.objects(cluster, f"registry.k8s.io/pause:{versions.PAUSE}"),
+        *balloons.objects(cluster, image(cluster, PAUSE)),
     )
 
 
@@ -70,31 +78,13 @@ def _flannel() -> tuple[Object, ...]:
     )
 
 
-def _approver() -> tuple[Object, ...]:
-    group = "certificates.k8s.io"
-    rules = [
-        {"apiGroups": [group], "resources": ["certificatesigningrequests"], "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [group], "resources": ["certificatesigningrequests/approval"], "verbs": ["update"]},
-        {
-            "apiGroups": [group],
-            "resources": ["signers"],
-            "resourceNames": ["kubernetes.io/kubelet-serving"],
-            "verbs": ["approve"],
-        },
-    ]
-    return (
-        cluster_role(APPROVER_USER, rules),
-        cluster_role_binding(APPROVER_USER, APPROVER_USER, user(APPROVER_USER)),
-    )
-
-
 def _join_tokens() -> tuple[Object, ...]:
     # RBAC can't tell names that don't exist yet, nor types of Secrets.
     rules = [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create", "get", "patch"]}]
     return role(TOKENS_USER, rules), role_binding(TOKENS_USER, TOKENS_USER, user(TOKENS_USER))
 
 
-def konnectivity_agent(plan: AddressPlan) -> Object:
+def konnectivity_agent(cluster: Cluster, plan: AddressPlan) -> Object:
     """DaemonSet: on every node an agent that opens tunnels to every API-server host.
 
     On the host's network: it must work before any pod network does, and reaches pods all the same.
@@ -107,12 +97,12 @@ def konnectivity_agent(plan: AddressPlan) -> Object:
         "spec": {
             "selector": {"matchLabels": labels},
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}},
-            "template": {"metadata": {"labels": labels}, "spec": _agent_pod(plan)},
+            "template": {"metadata": {"labels": labels}, "spec": _agent_pod(cluster, plan)},
         },
     }
 
 
-def _agent_pod(plan: AddressPlan) -> Object:
+def _agent_pod(cluster: Cluster, plan: AddressPlan) -> Object:
     return {
         "serviceAccountName": AGENT,
         "automountServiceAccountToken": False,
@@ -128,7 +118,7 @@ def _agent_pod(plan: AddressPlan) -> Object:
             "fsGroup": _NONROOT,
             "seccompProfile": {"type": "RuntimeDefault"},
         },
-        "containers": [_agent_container(plan)],
+        "containers": [_agent_container(cluster, plan)],
         "volumes": [
             {
                 "name": "identity",
@@ -143,11 +133,11 @@ def _agent_pod(plan: AddressPlan) -> Object:
     }
 
 
-def _agent_container(plan: AddressPlan) -> Object:
+def _agent_container(cluster: Cluster, plan: AddressPlan) -> Object:
     health = {"host": "127.0.0.1", "port": KONNECTIVITY_HEALTH_PORT}
     return {
         "name": AGENT,
-        "image": f"registry.k8s.io/kas-network-proxy/proxy-agent:v{versions.KONNECTIVITY}",
+        "image": image(cluster, AGENT_IMAGE),
         "args": [
             f"--ca-cert={_TOKEN_FOLDER}/ca.crt",
             f"--service-account-token-path={_TOKEN_FOLDER}/token",

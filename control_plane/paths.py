@@ -3,8 +3,12 @@
 KUBERNETES = "/etc/kubernetes"
 PKI = f"{KUBERNETES}/pki"
 SIGNING_CA = f"{PKI}/ca-signing.crt"
-"""The one authority that signs for kubelets: the controller manager refuses a file of several (pkg/controller/certificates/
-signer/ca_provider.go), as ``ca.crt`` is while another is introduced."""
+"""The one authority that signs for kubelets as clients: the controller manager refuses a file of several (pkg/controller/
+certificates/signer/ca_provider.go), as ``ca.crt`` is while another is introduced."""
+SERVING_CA = f"{PKI}/kubelet-serving-ca.crt"
+"""Whose serving certificates of kubelets the API server trusts. Nothing else trusts them, and they sign nothing else."""
+SERVING_SIGNING_CA = f"{PKI}/kubelet-serving-ca-signing.crt"
+SERVING_KEY = f"{PKI}/kubelet-serving-ca.key"
 ETCD_CA = f"{PKI}/etcd/ca.crt"
 ETCD_CERTIFICATE = f"{PKI}/apiserver-etcd-client.crt"
 ETCD_KEY = f"{PKI}/apiserver-etcd-client.key"

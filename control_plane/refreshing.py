@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from cluster.files import Consumer, Refresh
 from cluster.spec import Cluster
-from control_plane import gangs, paths
+from control_plane import audit_log, gangs, joining, paths
 from control_plane.objects import Object, cluster_role, cluster_role_binding, user
 from etcd.members import members
 from etcd.refreshing import etcdctl, lock
@@ -32,7 +32,7 @@ def refresh(cluster: Cluster, plan: AddressPlan) -> Refresh:
     keys, authority = f"{paths.PKI}/sa.key", f"{paths.PKI}/ca.crt"
     api_server = Consumer(
         _API_SERVER,
-        (paths.ETCD_CA, authority, f"{paths.PKI}/sa.pub", keys),
+        (paths.ETCD_CA, paths.SERVING_CA, authority, f"{paths.PKI}/sa.pub", keys),
         lock=lock(program, _API_SERVER),
         ready=_python("serving"),
         settle_s=_SETTLE_S if several else 0,
@@ -47,11 +47,17 @@ def refresh(cluster: Cluster, plan: AddressPlan) -> Refresh:
         loaded=(*_python("serving"), "authorities"),
     )
     others = (
-        Consumer("kube-controller-manager.service", (_conf("controller-manager"), keys, authority, paths.SIGNING_CA)),
+        Consumer(
+            "kube-controller-manager.service",
+            (_conf("controller-manager"), keys, authority, paths.SIGNING_CA, paths.SERVING_SIGNING_CA),
+        ),
         Consumer("kube-scheduler.service", (_conf("scheduler"),)),
         Consumer("konnectivity-server.service", (_conf("konnectivity-server"), *serving)),
         Consumer("kubelet-csr-approver.service", (_conf("kubelet-csr-approver"),)),
+        Consumer("audit-log.service", (audit_log.PATH,)),
+        Consumer(f"{joining.NAME}.service", tuple(joining.credentials(cluster).values())),
         Consumer("host-report.service", (_conf("host-report"),)),
+        Consumer("node-labels.service", (_conf("node-labels"),)),
         *((Consumer("node-preflight.service", (_conf("node-preflight"),)),) if cluster.spec.checked_workers else ()),
         *((Consumer(f"{gangs.NAME}.service", (_conf(gangs.NAME),)),) if cluster.spec.scheduling.gangs else ()),
         *((Consumer("join-tokens.service", (_conf("join-tokens"),)),) if cluster.spec.cloud_workers else ()),

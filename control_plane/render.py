@@ -6,21 +6,38 @@ import json
 from pathlib import Path
 
 from audit import programs
-from cluster import preflight
+from cluster import node_labels, preflight
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import STORAGE_CLASSES, Download, HostConfig, HostFile, SecretRef
+from cluster.images import kube_proxy
 from cluster.programs import without_words
-from cluster.spec import Cluster
+from cluster.spec import Cloud, Cluster
 from cluster.storage import controllers_pool
-from control_plane import flags, gangs, kubeadm, manifests, paths, refreshing, reports, scheduler, units
+from control_plane import (
+    audit_log,
+    flags,
+    gangs,
+    joining,
+    kubeadm,
+    manifests,
+    paths,
+    refreshing,
+    reports,
+    scheduler,
+    serving,
+    units,
+)
+from control_plane.images import image
 from etcd.apiserver import probe_path
 from etcd.render import program_download
-from network.addresses import ROLES, AddressPlan, node_ranges
+from network.addresses import ROLES, AddressPlan
 from scheduling.gangs import api as pod_groups
 
 _HERE = Path(__file__).resolve().parent
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubeadm", "konnectivity-server")
 PACKAGES = ("iproute2", "python3")
+BUCKETS = {Cloud.AWS: "s3", Cloud.LAB: "s3", Cloud.AZURE: "azure", Cloud.GCP: "gcs"}
+"""Kinds of `BucketOutput`: each has a module of its own on hosts."""
 
 
 def host_config(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> HostConfig:
@@ -51,12 +68,15 @@ def secrets(cluster: Cluster) -> tuple[SecretRef, ...]:
     certificates = {
         "kubernetes-ca.crt": f"{pki}/ca.crt",
         "kubernetes-ca-signing.crt": paths.SIGNING_CA,
+        "kubelet-serving-ca.crt": paths.SERVING_CA,
+        "kubelet-serving-ca-signing.crt": paths.SERVING_SIGNING_CA,
         "front-proxy-ca.crt": f"{pki}/front-proxy-ca.crt",
         "service-account.pub": f"{pki}/sa.pub",
         "etcd-client.crt": paths.ETCD_CERTIFICATE,
     }
     keys = {
         "kubernetes-ca.key": f"{pki}/ca.key",
+        "kubelet-serving-ca.key": paths.SERVING_KEY,
         "front-proxy-ca.key": f"{pki}/front-proxy-ca.key",
         "service-account.key": f"{pki}/sa.key",
         "etcd-client.key": paths.ETCD_KEY,
@@ -66,6 +86,7 @@ def secrets(cluster: Cluster) -> tuple[SecretRef, ...]:
         *(SecretRef(name, path, 0o600) for name, path in keys.items()),
         # kube-apiserver takes one file of authorities for all of its etcds.
         *(SecretRef(f"etcd-{role}-ca.crt", paths.ETCD_CA, 0o644) for role in ROLES),
+        SecretRef(audit_log.SECRET, audit_log.PATH, 0o600),
         SecretRef("encryption-config.yaml", f"{paths.KUBERNETES}/encryption-config.yaml", 0o600),
         *(
             (SecretRef(STORAGE_CLASSES, f"{paths.CONFIG}/{STORAGE_CLASSES}", 0o600),)
@@ -81,13 +102,16 @@ def _configuration(cluster: Cluster, plan: AddressPlan) -> tuple[HostFile, ...]:
         "endpoint": plan.endpoint,
         "balancers": [str(address) for address in plan.balancers],
         "advertised": {"path": paths.ADVERTISED, "variable": flags.ADVERTISED},
-        "node_ranges": [str(network) for network in node_ranges(cluster)],
+        "serving": serving.settings(cluster, plan),
         "ready_path": probe_path(),
+        "kube_proxy": image(cluster, kube_proxy(cluster.spec.kubernetes.version)),
         "own_address_placeholder": kubeadm.OWN_ADDRESS,
         "users": {
             "konnectivity-server": flags.KONNECTIVITY_USER,
-            "kubelet-csr-approver": manifests.APPROVER_USER,
+            "kubelet-csr-approver": serving.USER,
+            joining.NAME: joining.USER,
             "host-report": reports.USER,
+            "node-labels": node_labels.USER,
             refreshing.KUBECONFIG: refreshing.USER,
         }
         | ({"join-tokens": manifests.TOKENS_USER} if cluster.spec.cloud_workers else {})
@@ -112,6 +136,7 @@ def _programs(cluster: Cluster) -> tuple[HostFile, ...]:
     left_out = {
         *(() if cluster.spec.checked_workers else ("preflight",)),
         *(() if cluster.spec.scheduling.gangs else ("gangs",)),
+        *(f"bucket_{kind}" for kind in BUCKETS.values() if kind != BUCKETS[cluster.spec.control_plane.cloud]),
     }
     ours = (
         HostFile(f"{paths.LIBRARY}/menagerie_host/{path.name}", without_words(path.read_text()))

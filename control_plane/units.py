@@ -19,7 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from cluster.files import HostFile
 from cluster.spec import Cluster
-from control_plane import flags, gangs, paths, scheduler
+from control_plane import audit_log, flags, gangs, joining, paths, scheduler
 from network.addresses import AddressPlan
 
 _HERE = Path(__file__).resolve().parent
@@ -28,14 +28,18 @@ KONNECTIVITY_ACCOUNT = "konnectivity"
 SCHEDULER_ACCOUNT = "kube-scheduler"
 APPROVER_ACCOUNT = "csr-approver"
 PREFLIGHT_ACCOUNT = "node-preflight"
+LABELS_ACCOUNT = "node-labels"
 
 ORDER = (
     "kubeadm-phases.service",
     "konnectivity-server.service",
+    "audit-log.service",
     "kube-apiserver.service",
     "kube-controller-manager.service",
     "kube-scheduler.service",
     "kubelet-csr-approver.service",
+    f"{joining.NAME}.service",
+    "node-labels.service",
     "node-preflight.service",
     "gangs.service",
     "cluster-bootstrap.service",
@@ -76,10 +80,13 @@ def units(cluster: Cluster, plan: AddressPlan) -> tuple[Unit, ...]:
     return (
         _kubeadm_phases(),
         _konnectivity_server(cluster),
+        _audit_log(),
         _api_server(cluster, plan),
         _controller_manager(cluster),
         _scheduler(cluster),
         _approver(),
+        _join_approver(cluster),
+        _node_labels(),
         *((_node_preflight(),) if cluster.spec.checked_workers else ()),
         *((_gangs(),) if cluster.spec.scheduling.gangs else ()),
         _cluster_bootstrap(),
@@ -120,7 +127,8 @@ def _api_server(cluster: Cluster, plan: AddressPlan) -> Unit:
         words=_command("kube-apiserver", flags.api_server(cluster, plan)),
         type="notify",
         groups=(KONNECTIVITY_ACCOUNT,),
-        after=("kubeadm-phases.service", "konnectivity-server.service"),
+        # What is started before it is stopped after it: what it logs last is shipped, too.
+        after=("kubeadm-phases.service", "konnectivity-server.service", "audit-log.service"),
         settings=(
             f"EnvironmentFile={paths.ADVERTISED}",
             "LogsDirectory=kubernetes/audit",
@@ -129,7 +137,21 @@ def _api_server(cluster: Cluster, plan: AddressPlan) -> Unit:
             # The delay before shutting down, then the longest request.
             "TimeoutStopSec=90s",
         ),
-        hidden=(f"{paths.PKI}/ca.key", f"{paths.PKI}/front-proxy-ca.key"),
+        hidden=(f"{paths.PKI}/ca.key", f"{paths.PKI}/front-proxy-ca.key", paths.SERVING_KEY),
+    )
+
+
+def _audit_log() -> Unit:
+    return Unit(
+        name="audit-log.service",
+        description="Ships the API server's audit log to the cluster's bucket",
+        documentation="https://kubernetes.io/docs/tasks/debug/debug-cluster/audit/",
+        words=_python("audit_log"),
+        after=("network-online.target",),
+        credentials=((audit_log.SECRET, audit_log.PATH),),
+        settings=(_PYTHON_PATH, "StateDirectory=audit-log", "StateDirectoryMode=0700", "TimeoutStopSec=60s"),
+        # As root, whose the log is; it needs no key of the cluster's.
+        hidden=(paths.PKI,),
     )
 
 
@@ -182,6 +204,33 @@ def _approver() -> Unit:
         user=APPROVER_ACCOUNT,
         after=("kube-apiserver.service",),
         credentials=(("kubeconfig", f"{paths.KUBERNETES}/kubelet-csr-approver.conf"),),
+        settings=(_PYTHON_PATH,),
+    )
+
+
+def _join_approver(cluster: Cluster) -> Unit:
+    return Unit(
+        name=f"{joining.NAME}.service",
+        description="Approves the client certificates of hosts that join",
+        documentation="https://kubernetes.io/docs/reference/access-authn-authz/kubelet-tls-bootstrapping/",
+        words=_python("joining"),
+        user=joining.NAME,
+        after=("kube-apiserver.service",),
+        credentials=tuple(joining.credentials(cluster).items()),
+        settings=(_PYTHON_PATH,),
+    )
+
+
+def _node_labels() -> Unit:
+    return Unit(
+        name="node-labels.service",
+        description="Gives nodes the labels that are theirs by the spec",
+        documentation="https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#node-isolation-restriction",
+        words=_python("labels"),
+        user=LABELS_ACCOUNT,
+        # It reads what cluster-bootstrap makes; until then it tries again.
+        after=("kube-apiserver.service",),
+        credentials=(("kubeconfig", f"{paths.KUBERNETES}/node-labels.conf"),),
         settings=(_PYTHON_PATH,),
     )
 
@@ -248,7 +297,13 @@ def _join_tokens() -> Unit:
         credentials=(("kubeconfig", f"{paths.KUBERNETES}/join-tokens.conf"),),
         settings=(_PYTHON_PATH,),
         # As root, for nobody else may ask the store.
-        hidden=(f"{paths.PKI}/ca.key", f"{paths.PKI}/front-proxy-ca.key", f"{paths.PKI}/sa.key", paths.ETCD_KEY),
+        hidden=(
+            f"{paths.PKI}/ca.key",
+            f"{paths.PKI}/front-proxy-ca.key",
+            paths.SERVING_KEY,
+            f"{paths.PKI}/sa.key",
+            paths.ETCD_KEY,
+        ),
     )
 
 

@@ -191,8 +191,8 @@ class Controllers:
 
 def removable(kinds: tuple[Kind, ...], *, whole: bool) -> tuple[Key, ...]:
     """All that `manifests.objects` makes for them, the last first. whole: with what they share."""
-    made = [key_of(each) for each in objects(Wanted("", {}, _NO_MATTER, kinds, {"": ""}))]
-    shared = {key_of(each) for each in objects(Wanted("", {}, _NO_MATTER, kinds[:0], {"": ""}))}
+    made = [key_of(each) for each in objects(Wanted("", {}, _NO_MATTER, kinds, secrets={"": ""}))]
+    shared = {key_of(each) for each in objects(Wanted("", {}, _NO_MATTER, kinds[:0], secrets={"": ""}))}
     return tuple(key for key in reversed(made) if whole or key not in shared)
 
 

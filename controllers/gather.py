@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from cluster.load import SPEC_FILE
+from cluster.reading import UnreadableError, read_text
 from cluster.spec import ClusterSpec
 from controllers.manifests import MOST_BYTES
 
@@ -29,16 +30,16 @@ def image_of(running: Iterable[str]) -> str:
 
 def files_of(spec: ClusterSpec, path: Path) -> dict[str, str]:
     """Path from the folder of cluster.yaml -> text. path: of the cluster.yaml. NotCarriedError with all that is wrong."""
-    found = {SPEC_FILE: path.read_text(encoding="utf-8")}
+    found = {SPEC_FILE: read_text(path)}
     wrong = []
     for name in sorted(set(named(spec))):
         if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts:
             wrong.append(f"{name} is not below the folder of {path}: move it there, and name it from there")
             continue
         try:
-            found[name] = (path.parent / name).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            wrong.append(f"{path.parent / name} can't be read: {error}")
+            found[name] = read_text(path.parent / name)
+        except UnreadableError as error:
+            wrong.append(str(error))
     size = sum(len(text.encode()) for text in found.values())
     if size > MOST_BYTES:
         wrong.append(

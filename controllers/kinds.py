@@ -14,13 +14,11 @@ from typing import Any
 from cluster.tenancy import Leavers, Tenancy
 from tenancy.capacity import policies
 from tenancy.capacity.run import LEASE as CAPACITY_LEASE
-from tenancy.sync.objects import ALLOWANCE, EDITORS, OWNER_ROLE, OWNERS
+from tenancy.sync.objects import ALLOWANCE, EDIT, EDITORS, OWNER_ROLE, OWNERS
 from tenancy.sync.run import LEASE as SYNC_LEASE
 from tenancy.sync.run import NOTEBOOK
 
 RBAC = "rbac.authorization.k8s.io"
-EDIT = "edit"
-"""Kubernetes' own ClusterRole."""
 Rule = dict[str, Any]
 
 
@@ -54,7 +52,7 @@ def _syncs(settings: Tenancy) -> tuple[Rule, ...]:
         rule("", ("resourcequotas", "limitranges"), ("list", "create", "patch"), (ALLOWANCE,)),
         rule(RBAC, ("rolebindings", "clusterrolebindings"), ("list",)),
         rule(RBAC, ("rolebindings",), ("create", "patch", "delete"), (EDITORS, OWNERS)),
-        rule(RBAC, ("clusterroles",), ("list",), (OWNER_ROLE,)),
+        rule(RBAC, ("clusterroles",), ("list",), (EDIT, OWNER_ROLE)),
         rule(RBAC, ("clusterroles",), ("bind",), (EDIT, OWNER_ROLE)),
         rule("apps", ("deployments", "statefulsets", "replicasets"), stops),
         rule("batch", ("cronjobs", "jobs"), stops),

@@ -12,6 +12,7 @@ from typing import Any
 
 from cluster.allocations import CONTROLLERS_NAMESPACE
 from cluster.load import SPEC_FILE
+from cluster.pools import TRUSTED_POOL, Taint
 from cluster.tenancy import Tenancy
 from controllers.confinement import policies
 from controllers.contents import USER
@@ -39,13 +40,15 @@ MOST_BYTES = 1_000_000
 class Wanted:
     """What a cluster is to have. image: its reference. files: path from cluster.yaml's folder -> text.
 
-    secrets: name -> value, of those that the directory needs.
+    pool: whose nodes run them, "" for any. taints: that pool's. secrets: name -> value, of those that the directory needs.
     """
 
     image: str
     files: Mapping[str, str]
     settings: Tenancy
     kinds: tuple[Kind, ...]
+    pool: str = ""
+    taints: tuple[Taint, ...] = ()
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -152,7 +155,9 @@ def _pod(kind: Kind, wanted: Wanted) -> Object:
         "serviceAccountName": kind.name,
         "automountServiceAccountToken": True,
         "priorityClassName": "system-cluster-critical",
-        "nodeSelector": {"kubernetes.io/os": "linux"},
+        # Their tokens may change every namespace of people: no kubelet can say of itself that it is of the pool.
+        "nodeSelector": {"kubernetes.io/os": "linux", **({TRUSTED_POOL: wanted.pool} if wanted.pool else {})},
+        **({"tolerations": tolerations} if (tolerations := _tolerations(wanted.taints)) else {}),
         "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
         "securityContext": {
             "runAsNonRoot": True,
@@ -165,6 +170,12 @@ def _pod(kind: Kind, wanted: Wanted) -> Object:
         "containers": [_container(kind, wanted)],
         "volumes": volumes,
     }
+
+
+def _tolerations(taints: Iterable[Taint]) -> list[Object]:
+    return [
+        {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": str(taint.effect)} for taint in taints
+    ]
 
 
 def _container(kind: Kind, wanted: Wanted) -> Object:

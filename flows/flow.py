@@ -35,7 +35,7 @@ class Role(StrEnum):
     SECRET_STORE = "secret store"
     """And of the payloads that user data refers to."""
     CLOUD_API = "API of the cloud"
-    """By which volumes are made and attached."""
+    """By which volumes are made and attached, and machines that join are known."""
     FILE_STORE = "shared file system"
     BUCKETS = "object storage"
     """Where etcds have their backups."""

@@ -31,6 +31,8 @@ CEPH_MONITORS, CEPH_DAEMONS = (3300, 6789), range(6800, 7569)
 """Ceph's "Network Configuration Reference": version 2 and 1 of its protocol, and where all other daemons bind."""
 
 CEPH = "Daemons of Ceph speak to each other, and hosts to them for the volumes of their pods."
+AUDIT_LOGS = "Audit logs of API servers, which outlive their hosts there."
+ATTESTED = "Before a host joins in the region, the cloud is asked whether it is a machine of the cluster."
 SSH_LOGIN = "Ansible configures workers over SSH."
 
 UPSTREAM = ArtefactSource(mirror=None, sha256={})
@@ -49,7 +51,7 @@ def flows(cluster: Cluster, source: ArtefactSource = UPSTREAM, buckets: str | No
     hosts = {role: _hosts(spec, role) for role in ROLES}
     machines = tuple(dict.fromkeys((Role.API_SERVER, *hosts.values(), *workers)))
     return (
-        *_into_control_plane(spec, workers),
+        *_into_control_plane(cluster, workers),
         *(flow for role in ROLES for flow in _into_etcd(cluster, role, hosts[role])),
         *(flow for host in dict.fromkeys(hosts.values()) for flow in _into_agent(cluster, host)),
         *_into_workers(spec, workers),
@@ -57,6 +59,8 @@ def flows(cluster: Cluster, source: ArtefactSource = UPSTREAM, buckets: str | No
         *_between_site_and_cloud(spec),
         *_for_volumes(spec),
         *_for_backups(cluster, hosts, buckets),
+        *_tcp([Role.API_SERVER], Role.BUCKETS, [_port(buckets)], AUDIT_LOGS),
+        *_tcp([Role.API_SERVER] * (spec.cloud_workers and not cluster.is_lab), Role.CLOUD_API, [HTTPS], ATTESTED),
         *_to_the_outside(spec, machines, workers, source),
     )
 
@@ -82,9 +86,14 @@ def _udp(sources: Iterable[Role], destination: Role, port: int, why: str) -> Ite
     return (Flow(source, destination, Protocol.UDP, (port,), why) for source in sources)
 
 
-def _into_control_plane(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow]:
-    balancer = Role.LOAD_BALANCER
-    yield from _tcp([Role.OPERATOR], balancer, [API_PORT], "The operator asks the API.")
+def _operators(cluster: Cluster) -> tuple[Role, ...]:
+    """Of the region: nobody, where the spec names no range that they come from."""
+    return (Role.OPERATOR,) if cluster.is_lab or cluster.spec.control_plane.operators else ()
+
+
+def _into_control_plane(cluster: Cluster, workers: tuple[Role, ...]) -> Iterator[Flow]:
+    spec, balancer = cluster.spec, Role.LOAD_BALANCER
+    yield from _tcp(_operators(cluster), balancer, [API_PORT], "The operator asks the API.")
     yield from _tcp(workers, balancer, [API_PORT], "Kubelets, flannel, kube-proxy and pods ask the API.")
     tunnels = "Konnectivity agents open the tunnels by which API servers reach nodes and pods."
     yield from _tcp(workers, balancer, [KONNECTIVITY_PORT], tunnels)
@@ -100,14 +109,14 @@ def _into_control_plane(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterato
 def _into_etcd(cluster: Cluster, role: RoleName, hosts: Role) -> Iterator[Flow]:
     client, peer = [settings(cluster, role).client_port], [settings(cluster, role).peer_port]
     yield from _tcp([Role.API_SERVER], hosts, client, f"API servers keep {_KEEPS[role]} in etcd {role}.")
-    yield from _tcp([Role.OPERATOR], hosts, client, f"Status asks every member of etcd {role} for its health.")
+    yield from _tcp(_operators(cluster), hosts, client, f"Status asks every member of etcd {role} for its health.")
     yield from _tcp([hosts], hosts, client, f"etcdctl-{role} on the host of a member asks every member.")
     yield from _tcp([hosts], hosts, peer, f"Members of etcd {role} replicate to each other.")
 
 
 def _into_agent(cluster: Cluster, hosts: Role) -> Iterator[Flow]:
     """One for all members of a host."""
-    yield from _tcp([Role.OPERATOR], hosts, [agent_port(cluster)], "The agent on the host of members mends them.")
+    yield from _tcp(_operators(cluster), hosts, [agent_port(cluster)], "The agent on the host of members mends them.")
 
 
 def _into_workers(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow]:

@@ -28,7 +28,7 @@ from workers.variables import of_all, of_host, of_pool, of_site
 
 @dataclass(frozen=True)
 class Inventory:
-    """An inventory in Ansible's own form. It holds the join token: write it to memory only."""
+    """An inventory in Ansible's own form. It holds hosts' join tokens: write it to memory only."""
 
     cluster: str
     data: Mapping[str, Any] = field(repr=False)
@@ -60,13 +60,15 @@ class Inventory:
         data = {"all": {**whole, "hosts": kept, "children": children}}
         return Inventory(self.cluster, data, self.known_hosts, unknown)
 
-    def joining(self, token: str | None) -> Inventory:
-        """The same with a bootstrap token."""
-        if not token:
-            return self
+    def joining(self, tokens: Mapping[str, str]) -> Inventory:
+        """The same with bootstrap tokens, ``[a-z0-9]{6}.[a-z0-9]{16}``, of hosts that join: each is told its own."""
         whole = self.data["all"]
-        data = {"all": {**whole, "vars": {"kubelet_token": token, **whole["vars"]}}}
-        return replace(self, data=data)
+        hosts = {host: values | _joining(tokens.get(host)) for host, values in whole["hosts"].items()}
+        return replace(self, data={"all": {**whole, "hosts": hosts}})
+
+
+def _joining(token: str | None) -> dict[str, str]:
+    return {"kubelet_token": token} if token else {}
 
 
 def layout(cluster: Cluster) -> Inventory:
@@ -76,13 +78,9 @@ def layout(cluster: Cluster) -> Inventory:
     return Inventory(cluster.name, {"all": {"hosts": machines, "children": children}})
 
 
-def build(
-    cluster: Cluster, outputs: ClusterOutputs, token: str | None = None, variables: Groups | None = None
-) -> Inventory:
-    """The inventory of the cluster's workers at sites.
+def build(cluster: Cluster, outputs: ClusterOutputs, variables: Groups | None = None) -> Inventory:
+    """The inventory of the cluster's workers at sites, without tokens.
 
-    token: a bootstrap token, ``[a-z0-9]{6}.[a-z0-9]{16}``; it can register nodes, so it is a secret.
-    None for a run that joins nobody; hosts that are nodes already need none.
     variables: from `workers.group_vars.given`; for a group, they win over what is computed.
 
     Raises ValueError when two groups would get one name, and KeyError when a checksum is missing.
@@ -93,8 +91,7 @@ def build(
         if name in children:
             raise ValueError(f"two pools, racks or sites give the group name {name}; rename one of them")
         children[name] = {"hosts": {host: {} for host in hosts}, "vars": {**computed, **extra.get(name, {})}}
-    joining = {"kubelet_token": token} if token else {}
-    shared = {**_shared(cluster, outputs), **joining, **extra.get("all", {})}
+    shared = {**_shared(cluster, outputs), **extra.get("all", {})}
     workers, cards = cluster.host_list(), links.of_hosts(cluster, outputs)
     return Inventory(
         cluster.name,
@@ -136,17 +133,15 @@ def _site(site: Site) -> dict[str, Any]:
 
 def _own(cluster: Cluster, pool: str, host: Host) -> dict[str, Any]:
     address = str(host.address)
-    kind = cluster.spec.pools[pool]
-    shared = places.of_pool(cluster.spec.control_plane.cloud, pool, kind)
-    labels = {**places.of_host(kind, host), **shared, **storage.labels(cluster, pool, host)}
-    return {"ansible_host": address, **of_host(address), "kubelet_labels": dict(sorted(labels.items()))}
+    labels = dict(sorted(places.of_node(cluster, pool, host).items()))
+    return {"ansible_host": address, **of_host(address), "kubelet_labels": labels}
 
 
 def _shared(cluster: Cluster, outputs: ClusterOutputs) -> dict[str, Any]:
     known = outputs.artefacts
     source = ArtefactSource(known.mirror, known.sha256, known.registry)
     own = {"ansible_python_interpreter": "/usr/bin/python3", "base_names": _names(outputs)}
-    return own | of_sites(cluster) | of_all(cluster, source, outputs.endpoint, outputs.ca_pem)
+    return own | of_sites(cluster) | of_all(cluster, source, outputs.endpoint, outputs.ca_pem, outputs.serving_ca_pem)
 
 
 def _names(outputs: ClusterOutputs) -> list[str]:

@@ -26,6 +26,7 @@ from inventories.matching import (
 )
 from inventories.private import CONTROL, private_folder
 from inventories.report import Progress, RunReport
+from inventories.trust import untrusted_inventory
 from workers.group_vars import roles
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -138,7 +139,7 @@ def _environment(offered: Mapping[str, str], folder: Path, root: Path) -> dict[s
 
 
 def _connected(inventory: Inventory, options: _Options, known_hosts: Path) -> dict[str, Any]:
-    """The inventory with what is known only now: where the host keys and the private key are."""
+    """The inventory with what is known only now, where the host keys and the private key are; no value of it is a template."""
     whole = inventory.data["all"]
     hosts, shared = whole["hosts"], dict(whole["vars"])
     files = [str(known_hosts)]
@@ -155,7 +156,7 @@ def _connected(inventory: Inventory, options: _Options, known_hosts: Path) -> di
         own = {"ansible_ssh_private_key_file": str(options.private_key)}
         hosts = {host: {**values, **own} for host, values in hosts.items()}
     shared["ansible_ssh_common_args"] = " ".join(f"-o {argument}" for argument in arguments)
-    return {"all": {**whole, "vars": shared, "hosts": hosts}}
+    return untrusted_inventory({"all": {**whole, "vars": shared, "hosts": hosts}})
 
 
 def _last_words(result: Any) -> str:

@@ -37,8 +37,9 @@ def ensure(lab: LabSpec) -> None:
 
 
 def read() -> str | None:
-    """Fingerprint of the key that the server runs under, None when it is gone."""
-    if not _key_file().exists() or not processes.is_running(NAME):
+    """Fingerprint of the key that the server runs under, None when it is gone, or a bucket is, as in a lab from before there was one."""
+    there = all((_data() / bucket).is_dir() for bucket in plan.BUCKETS)
+    if not there or not _key_file().exists() or not processes.is_running(NAME):
         return None
     return _digest(_key_file().read_text())
 

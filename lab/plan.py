@@ -30,7 +30,7 @@ BUCKETS_PORT = 7070
 MIRROR_URL = f"http://{SERVICES_ADDRESS}"
 REGISTRY = f"{SERVICES_ADDRESS}:{REGISTRY_PORT}"
 BUCKETS_URL = f"http://{SERVICES_ADDRESS}:{BUCKETS_PORT}"
-BUCKETS = ("backups", "records")
+BUCKETS = ("backups", "records", "audit-logs")
 STORE_URL = f"http://{STORE_ADDRESS}"
 
 

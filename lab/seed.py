@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import socket
@@ -32,10 +33,10 @@ def write(root: Path, identity: Identity) -> None:
 
 
 def write_cloud(root: Path, name: str, user_data: str) -> None:
-    """The seed folder that cloud-init reads; no SSH server starts."""
+    """The seed folder that cloud-init reads, user data in gzip as Azure's hosts have it; no SSH server starts."""
     nocloud = "var/lib/cloud/seed/nocloud"
     _put(root, f"{nocloud}/meta-data", json.dumps({"instance-id": name, "local-hostname": name}) + "\n")
-    _put(root, f"{nocloud}/user-data", user_data, 0o600)
+    _put(root, f"{nocloud}/user-data", gzip.compress(user_data.encode(), mtime=0), 0o600)
     for unit in ("ssh.service", "ssh.socket"):
         _mask(root, unit)
 
@@ -71,13 +72,13 @@ def answers_ssh(address: str, port: int = 22, seconds: float = 0.5) -> bool:
         return False
 
 
-def _put(root: Path, name: str, text: str, mode: int = 0o644) -> None:
+def _put(root: Path, name: str, content: str | bytes, mode: int = 0o644) -> None:
     path = root / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
 
 
 def _mask(root: Path, unit: str) -> None:

@@ -23,7 +23,9 @@ from lab.store_server import written_file
 NAME = "store"
 
 Policy = Mapping[str, Mapping[str, Any]]
-"""Host address (on the cluster's nodes network) -> {"read": name -> value, "write": names}."""
+"""Host address (on the cluster's nodes network) -> {"read": name -> value, "write": names, "machines": names}.
+
+machines: of which it is told when they were made."""
 
 
 def put(policy: Policy, lab: LabSpec) -> None:
@@ -38,7 +40,15 @@ def ensure(lab: LabSpec) -> None:
     mounts.private_memory(_folder())
     cable = Cable(plan.STORE, str(plan.STORE_OWN_ADDRESS), further=(str(plan.STORE_ADDRESS),))
     networks.ensure_plugged_in(NAME, (cable,), lab)
-    argv = [sys.executable, "-m", "lab.store_server", str(plan.STORE_ADDRESS), "80", str(_policy_file())]
+    argv = [
+        sys.executable,
+        "-m",
+        "lab.store_server",
+        str(plan.STORE_ADDRESS),
+        "80",
+        str(_policy_file()),
+        str(state.folder("hosts")),
+    ]
     processes.ensure(Daemon(NAME, argv, netns=networks.netns(NAME)), _answers)
 
 

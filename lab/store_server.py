@@ -1,8 +1,10 @@
-"""The server of hosts' secrets and payloads: ``python -m lab.store_server ADDRESS PORT POLICY_FILE``.
+"""The server of hosts' secrets and payloads: ``python -m lab.store_server ADDRESS PORT POLICY_FILE HOSTS``.
 
 ``GET /v1/secrets/NAME`` answers 200 with the value, 403 when the name is not among those that the asker reads and
 503 when there is no policy yet, so that a host that starts early asks again. ``PUT`` of a name that the asker writes
-makes the body its value for everybody who reads it; it is kept beside the policy. Standard library only.
+makes the body its value for everybody who reads it; it is kept beside the policy. ``GET /v1/machines/NAME`` tells an asker who
+may know it when a host was made, 404 of one that is not there: what a cloud's API is elsewhere. HOSTS is `lab.hosts`' folder.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 _PREFIX = "/v1/secrets/"
+_MACHINES = "/v1/machines/"
 
 
 def written_file(policy: Path) -> Path:
@@ -26,7 +29,8 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], policy: Path) -> None:
+    def __init__(self, address: tuple[str, int], policy: Path, hosts: Path) -> None:
+        self._hosts = hosts
         self._policy = policy
         self._written = written_file(policy)
         self._writing = threading.Lock()
@@ -50,6 +54,19 @@ class _Server(ThreadingHTTPServer):
             fresh.replace(self._written)
         return 200, ""
 
+    def machine(self, asker: str, name: str) -> tuple[int, str]:
+        """Status and body: when a host was made, to those who may know."""
+        try:
+            may = json.loads(self._policy.read_text()).get(asker, {}).get("machines", ())
+        except FileNotFoundError:
+            return 503, "the store has no policy yet; ask again\n"
+        if not may:
+            return 403, f"{asker} is told of no machine\n"
+        record = self._hosts / name / "host.json"
+        if name not in may or not record.exists():
+            return 404, f"there is no machine {name}\n"
+        return 200, json.dumps({"made": record.stat().st_mtime})
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -66,6 +83,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, value: str | None) -> None:
         asker = str(self.client_address[0])
+        if self.path.startswith(_MACHINES) and value is None:
+            self._send(*self.server.machine(asker, unquote(self.path.removeprefix(_MACHINES))))
+            return
         if not self.path.startswith(_PREFIX):
             self._send(404, f"secrets are at {_PREFIX}NAME\n")
             return
@@ -80,10 +100,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
 
-def make(address: str, port: int, policy: Path) -> _Server:
+def make(address: str, port: int, policy: Path, hosts: Path = Path("/nonexistent")) -> _Server:
     """A server that listens already; port 0 chooses a free one."""
-    return _Server((address, port), policy)
+    return _Server((address, port), policy, hosts)
 
 
 if __name__ == "__main__":
-    make(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])).serve_forever()
+    make(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), Path(sys.argv[4])).serve_forever()

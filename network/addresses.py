@@ -9,7 +9,7 @@ from typing import get_args
 
 from cluster.layout import API_SERVICE, DNS_SERVICE, counts, member_zones, section_size, sections
 from cluster.spec import Cluster, ClusterSpec, RoleName
-from cluster.subnets import balancers, member_address, worker_ranges
+from cluster.subnets import balancers, member_address
 
 ROLES: tuple[RoleName, ...] = get_args(RoleName)
 
@@ -66,16 +66,6 @@ def plan(cluster: Cluster) -> AddressPlan:
         service_ip=network.services[API_SERVICE],
         dns_ip=network.dns_ip or network.services[DNS_SERVICE],
     )
-
-
-def node_ranges(cluster: Cluster) -> tuple[IPv4Network, ...]:
-    """Where nodes have their addresses: every rack, and the workers' subnets where workers are in the region.
-
-    No address of the control plane is among them: who holds a certificate for one could pose as it.
-    """
-    spec = cluster.spec
-    racks = [rack for site in spec.sites.values() for rack in site.racks.values()]
-    return (*(worker_ranges(spec) if spec.cloud_workers else ()), *racks)
 
 
 def _lab_hosts(spec: ClusterSpec) -> dict[str, tuple[HostAddress, ...]]:

@@ -13,9 +13,13 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from pydantic import ValidationError
 
-from audit.evidence import API_LISTS, Attempt, Evidence, Kind, Report, Unseen
+from audit.evidence import API_LISTS, Attempt, AuditLogs, Evidence, Kind, Report, Unseen
 from audit.programs import collect_command
+from cluster import places
+from cluster.controllers import home
 from cluster.spec import Cluster
+from cluster.storage import controllers_pool
+from control_plane import audit_log
 from control_plane.host.report import CONFIGMAPS, EVERY_S, KEY, PREFIX
 from etcd.members import agent_port
 from flows.flow import Role, into
@@ -23,8 +27,10 @@ from flows.table import flows
 from operations import trials
 from operations.access import API_TIMEOUT_S, Access
 from operations.agent_client import AgentClient, AgentError
+from operations.audit_logs import BucketSilentError, newest
 from operations.etcds.client import name_of
 from operations.nodes import addresses, in_the_region
+from operations.passphrase import empty_passphrase
 from operations.ssh import ssh_to
 from operations.stack import open_stack
 from remote.executor import Executor
@@ -35,6 +41,7 @@ OfEtcdHost = Callable[[str], Report]
 STALE_S = 3 * EVERY_S
 IN_REGION = "nobody logs in to workers in the region, and their identity may write no report"
 _AT_ONCE = 32
+_DAY_MS = 86_400_000
 _COLLECT_S = 120.0
 _SECRETS, _KUBELETS = 8, 8
 """How many Secrets and how many nodes' kubelets are tried; one wrong setting is on all of them."""
@@ -57,8 +64,11 @@ def look(cluster: Cluster, say: Callable[[str], None]) -> Evidence:
     outputs = stack.outputs()
     access = Access.from_stack(cluster.name, outputs)
     with ssh_to(cluster, access if cluster.is_lab else None) as executor:
-        marked = tuple(trials.marked_secret(outputs, stack.secret_outputs()))
-        return gather(cluster, access, executor, marked, by_agents(cluster, access), say)
+        of_stack = (
+            *trials.marked_secret(outputs, stack.secret_outputs()),
+            *empty_passphrase(stack.deployment().get("secrets_providers") or {}),
+        )
+        return gather(cluster, access, executor, of_stack, by_agents(cluster, access), say)
 
 
 def by_agents(cluster: Cluster, access: Access) -> OfEtcdHost:
@@ -92,6 +102,7 @@ def gather(
             pool.submit(_at_sites, cluster, executor),
             pool.submit(_in_region, cluster, api),
         ]
+        logs = pool.submit(_audit_logs, cluster, access)
         kubelets, objects = pool.submit(_kubelets, api), pool.submit(_objects, api)
         here = pool.submit(lambda: list(_from_here(access, api)))
         reports = [report for each in hosts for report in each.result()[0]]
@@ -105,7 +116,11 @@ def gather(
             (*attempts, *here.result(), *there),
             {kind: _ports(cluster, roles) for kind, roles in _PLACES.items()},
             access.outputs.ca_pem,
+            logs.result(),
             now,
+            {host.name: places.given(cluster, pool, host) for pool, host in cluster.host_list()},
+            frozenset(pool for pool in (home(cluster), controllers_pool(cluster.spec)) if pool),
+            cluster.is_lab,
         )
 
 
@@ -214,6 +229,16 @@ def _kubelets(api: client.ApiClient) -> dict[str, Mapping[str, Any] | str]:
         return dict(_side_by_side(ask, [node["metadata"]["name"] for node in _list(api, "/api/v1/nodes")]))
     except Unanswered as error:
         return {"nodes": str(error)}
+
+
+def _audit_logs(cluster: Cluster, access: Access) -> AuditLogs | str:
+    try:
+        found = newest(access, cluster.name)
+    except BucketSilentError as error:
+        return str(error)
+    locked = None if cluster.is_lab else access.outputs.buckets[audit_log.USE].locked_days
+    kept = -(-cluster.spec.control_plane.audit_log.keep // _DAY_MS)
+    return AuditLogs({host: each.at.timestamp() for host, each in found.items()}, audit_log.STALE_S, locked, kept)
 
 
 def _objects(api: client.ApiClient) -> dict[str, tuple[Mapping[str, Any], ...] | str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from cluster.problems import Problem
 from cluster.spec import Cluster
-from operations.stack import open_stack
+from operations.stack import kept_secret
 from provisioning import identity
 from provisioning.bmc import Bmc, Told
 from provisioning.install import Connect
@@ -93,8 +93,8 @@ def _login(cluster: Cluster, name: str) -> Login:
 
 
 def secret_of(cluster: Cluster, name: str) -> str | None:
-    """A secret of the stack's configuration."""
-    return open_stack(cluster, lambda _: None).secret(name)
+    """A secret of the stack's configuration, None where there is no stack."""
+    return kept_secret(cluster, name)
 
 
 def look(machines: Sequence[Machine], all_: Sequence[Machine], connect: Connect) -> tuple[Seen, ...]:

@@ -6,8 +6,8 @@ import shlex
 import shutil
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from cluster.spec import Cluster
@@ -17,15 +17,25 @@ from inventories.report import Progress, RunReport
 from inventories.tally import Tally, words
 from operations import lab
 from operations.access import ROOT, STATE, Access, NotBuiltError, forget_runtime
-from operations.configure import Request, Tokens, WorkersError, configure, patience_s, plan, tokens, variables
-from operations.keys.rings import refuse_foreign
+from operations.configure import (
+    Request,
+    Tokens,
+    WorkersError,
+    configure,
+    no_tokens,
+    patience_s,
+    plan,
+    tokens,
+    variables,
+)
+from operations.keys.rings import carried_over, carry_over, refuse_foreign
 from operations.plan import Plan, Planner
 from operations.readiness import refuse_unready
 from operations.record import Operation, keep, one_operation, share
-from operations.stack import environment, has_stack, open_stack
+from operations.stack import environment, make_stack, open_stack, stack_to_look_at
 from operations.upgrade.guard import left_to_upgrade, other_release, other_workers, refuse_other_release
-from stacks.automation import Summary
-from stacks.errors import StackError, StackLockedError
+from stacks.automation import ClusterStack, Summary
+from stacks.errors import BackendError, OtherStateError, StackError, StackLockedError
 from stacks.events import begun, describe, told
 from workers.group_vars import roles
 
@@ -132,14 +142,17 @@ def up(cluster: Cluster, steps: Steps, selection: Selection = Selection(), repor
     report: hears what an operator should know besides. Raises LockedError while another operation holds the cluster.
     """
     with steps.step(STEPS[0]):
-        stack = open_stack(cluster, steps.detail) if has_stack(cluster) else None
+        stack = _known(cluster, steps.detail)
         found = stack.outputs() if stack else {}
         if found:
             refuse_other_release(cluster, Access.from_stack(cluster.name, found))
         _prepare(cluster, steps.detail)
     with ExitStack() as held:
         with steps.step(STEPS[1]):
-            stack = stack or open_stack(cluster, steps.detail)
+            stack = stack or make_stack(cluster, steps.detail)
+            for ring in carry_over(stack, found):
+                again = f"./menagerie keys rotate {cluster.name} {ring}"
+                report(f"{ring} is new, and what was there before counts beside it until you run: {again}")
             refuse_foreign(cluster.name, stack, found)
             operation = held.enter_context(_hold(cluster, found, "up", selection.options, report))
             summary, outputs = stack.up(on_event=describe(steps.detail))
@@ -196,60 +209,97 @@ def preview(
     planner: hears of the plan, also of one that the engine does not end.
     """
     planner = planner or Planner()
-    with steps.step(PREVIEW_STEPS[0]):
-        stack = open_stack(cluster, steps.detail)
-        summary = stack.preview(on_event=told(describe(steps.detail), begun(planner.hear)))
+    with ExitStack() as opened:
+        with steps.step(PREVIEW_STEPS[0]):
+            stack = opened.enter_context(stack_to_look_at(cluster, steps.detail))
+            with carried_over(stack, stack.outputs()):
+                summary = stack.preview(on_event=told(describe(steps.detail), begun(planner.hear)))
+        return _preview_workers(cluster, stack, steps, selection, Built(summary, None, None, planner.plan()))
+
+
+def _preview_workers(cluster: Cluster, stack: ClusterStack, steps: Steps, selection: Selection, built: Built) -> Built:
+    """What was seen of the stack, with what would change on workers."""
     with steps.step(PREVIEW_STEPS[1]):
         try:
             access = Access.from_stack(cluster.name, stack.outputs())
         except NotBuiltError:
-            return Built(summary, None, None, planner.plan())
+            return built
         if other := other_release(cluster, access):
-            return Built(summary, None, access, planner.plan(), other)
-        workers = _configure(cluster, access, nullcontext, steps, selection, check=True)
+            return replace(built, access=access, other_release=other)
+        workers = _configure(cluster, access, no_tokens, steps, selection, check=True)
     if not workers.succeeded:
         raise WorkersError(workers)
-    return Built(summary, workers, access, planner.plan())
+    return replace(built, workers=workers, access=access)
 
 
-def destroy(cluster: Cluster, steps: Steps, *, with_data: bool = False, report: Report = lambda _: None) -> Summary:
+def destroy(
+    cluster: Cluster, steps: Steps, *, with_data: bool = False, report: Report = lambda _: None
+) -> Summary | None:
     """Delete every resource, then what this checkout keeps about the cluster, but the records of who did what to it.
 
+    None where the cluster's backend knows no stack of its name: then nothing is deleted but what is left of a lab.
     with_data: also disks, keys and buckets of a cloud, which are protected; KeepsDataError without. report: as of `up`.
     """
-    summary = Summary({}, 0.0)
     with ExitStack() as held:
         with steps.step(DESTROY_STEPS[0]):
-            if has_stack(cluster):
-                summary = _destroy_stack(cluster, steps, held, report, with_data=with_data)
+            summary = _destroy_stack(cluster, steps, held, report, with_data=with_data)
         with steps.step(DESTROY_STEPS[1]):
             if cluster.is_lab:
                 lab.clean(steps.detail)
-            shutil.rmtree(STATE / cluster.name, ignore_errors=True)
-            forget_runtime(cluster.name)
+            if cluster.is_lab or summary:
+                shutil.rmtree(STATE / cluster.name, ignore_errors=True)
+                forget_runtime(cluster.name)
     return summary
 
 
-def _destroy_stack(cluster: Cluster, steps: Steps, held: ExitStack, report: Report, *, with_data: bool) -> Summary:
-    """A lab goes even when its state can't be read: the next step removes all that it is made of."""
+def _known(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack | None:
+    """The cluster's stack, None where its backend knows none."""
     try:
-        stack = open_stack(cluster, steps.detail)
+        return open_stack(cluster, report)
+    except NotBuiltError:
+        return None
+
+
+def _destroy_stack(
+    cluster: Cluster, steps: Steps, held: ExitStack, report: Report, *, with_data: bool
+) -> Summary | None:
+    """A lab goes even when its stack can't be read: the next step removes all that it is made of."""
+    try:
+        stack = _known(cluster, steps.detail)
+        if stack is None:
+            return None
         about = "--with-data" if with_data else ""
         operation = held.enter_context(_hold(cluster, stack.outputs(), "destroy", about, report))
         if protected := [] if cluster.is_lab else stack.protected():
             if not with_data:
                 raise KeepsDataError(cluster.name, protected)
             stack.let_go(on_event=describe(steps.detail))
+        for line in _locked(cluster, stack.outputs()):
+            report(line)
         summary = stack.destroy(on_event=describe(steps.detail))
         keep(operation)
         return summary
-    except StackLockedError:
+    except (StackLockedError, BackendError, OtherStateError):
         raise
     except StackError as error:
         if not cluster.is_lab:
             raise
         steps.detail(f"the engine could not do it: {error}")
         return Summary({}, 0.0)
+
+
+def _locked(cluster: Cluster, outputs: dict[str, object]) -> list[str]:
+    """What a cloud will not delete yet, and why."""
+    try:
+        buckets = Access.from_stack(cluster.name, outputs).outputs.buckets
+    except NotBuiltError:
+        return []
+    return [
+        f"bucket {each.name} keeps {use} for {each.locked_days} days from when they were written: while it holds any, the cloud "
+        "refuses to delete it, and its key stays with it; docs/audit-logs.md says how it ends"
+        for use, each in buckets.items()
+        if each.locked_days
+    ]
 
 
 def _prepare(cluster: Cluster, report: Report) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,14 +16,14 @@ from inventories.matching import check_tags, limited
 from inventories.report import Progress, RunReport, Status, merged, named
 from inventories.run import run
 from operations import lab
-from operations.access import ROOT, STATE, Access, NotBuiltError
-from operations.stack import has_stack
+from operations.access import ROOT, STATE, Access
+from operations.stack import has_stack, not_built
 from operations.turns import alone
 from workers.group_vars import Groups, given, roles
 
 Watch = Callable[[Progress], None]
-Tokens = Callable[[], AbstractContextManager[str | None]]
-"""Makes a bootstrap token for the length of a block."""
+Tokens = Callable[[Collection[str]], AbstractContextManager[Mapping[str, str]]]
+"""Makes a bootstrap token for each host that has to join, for the length of a block."""
 
 
 TIMEOUT_S = 180
@@ -100,17 +100,25 @@ def refuse(cluster: Cluster, request: Request) -> None:
     if cluster.is_lab:
         lab.refuse_without_rights()
     if not has_stack(cluster):
-        raise NotBuiltError(f"{cluster.name} has not been built; run: ./menagerie up {cluster.name}")
+        raise not_built(cluster)
 
 
 def tokens(cluster: Cluster, access: Access, report: Callable[[str], None]) -> Tokens:
-    """Waits for the API, which makes a token for each batch."""
-    from operations.tokens import join_token
+    """Waits for the API, tells it of the hosts and as what they may register, and has it make the tokens of each batch."""
+    from operations import node_labels, serving
+    from operations.tokens import join_tokens
     from operations.waiting import api_missing, wait_until
 
     api = access.api()
     wait_until(lambda: api_missing(api), patience_s(cluster), report)
-    return lambda: join_token(api)
+    serving.tell(cluster, api)
+    node_labels.publish(cluster, api)
+    return lambda hosts: join_tokens(api, hosts)
+
+
+def no_tokens(_: Collection[str]) -> AbstractContextManager[Mapping[str, str]]:
+    """For runs that join nobody."""
+    return nullcontext({})
 
 
 def patience_s(cluster: Cluster) -> int:
@@ -125,7 +133,7 @@ def nothing(work: Work) -> RunReport:
 
 def plan(cluster: Cluster, access: Access, request: Request) -> Work:
     """Which hosts a request concerns. Reads files only; no hosts without any at sites."""
-    inventory = build(cluster, access.outputs, None, variables(cluster))
+    inventory = build(cluster, access.outputs, variables(cluster))
     if not inventory.hosts and request.limit is None:
         return Work(request, inventory, access, {}, (), ())
     chosen = tuple(host for host in limited(inventory, request.limit) if host not in request.leaves)
@@ -145,7 +153,7 @@ def plan(cluster: Cluster, access: Access, request: Request) -> Work:
 def configure(work: Work, tokens: Tokens, watch: Watch = lambda _: None) -> tuple[RunReport, str]:
     """Bring the hosts to their state. The report, and why it stopped before the last batch, "" where it did not.
 
-    tokens: asked for each batch, for a token lives for an hour and a large fleet takes longer.
+    tokens: asked for each batch, for tokens live for an hour and a large fleet takes longer.
     An interrupted run raises nothing: its report is `canceled`.
     Raises StackLockedError while another run works on the same cluster's workers.
     """
@@ -176,9 +184,9 @@ def configure_in_turn(work: Work, tokens: Tokens, watch: Watch = lambda _: None)
 
 def _batch(work: Work, batch: tuple[str, ...], tokens: Tokens, key: Path | None, keeper: _Keeper) -> RunReport:
     request = work.request
-    with tokens() if request.joins else nullcontext() as token:
+    with (tokens if request.joins else no_tokens)(batch) as made:
         report = run(
-            work.inventory.only(batch).joining(token),
+            work.inventory.only(batch).joining(made),
             check=request.check,
             diff=request.diff,
             tags=request.tags,

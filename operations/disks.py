@@ -11,6 +11,7 @@ from pathlib import Path
 from ceph.facts import parse
 from cluster.ceph import Ceph
 from cluster.spec import Cluster
+from cluster.writing import ForeignFileError, write
 from remote.executor import UNREACHABLE, Done, Executor
 
 PROGRAM = "/usr/local/sbin/menagerie-disks"
@@ -48,8 +49,19 @@ def _asked(cluster: str, executor: Executor, host: str, folder: Path) -> Answer:
     except ValueError:
         return _none(cluster, host, done)
     file = folder / f"{host}.json"
-    file.write_text(json.dumps(facts, indent=1) + "\n")
+    try:
+        write(file, json.dumps(facts, indent=1) + "\n", "what a storage host has told", _is_facts)
+    except ForeignFileError as error:
+        return Answer(host, None, str(error))
     return Answer(host, file)
+
+
+def _is_facts(data: bytes) -> bool:
+    try:
+        parse(data.decode(), "")
+    except ValueError:
+        return False
+    return True
 
 
 def _none(cluster: str, host: str, done: Done) -> Answer:

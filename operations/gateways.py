@@ -18,7 +18,7 @@ from network.gateway import EdgeRouter, Joined, routers
 from network.vpn import Tunnel, tunnels
 from operations.access import ROOT, NotBuiltError
 from operations.router_certificates import CertificateError, folder_of, load, papers
-from operations.stack import NoKeyError, access_to, has_stack, open_stack
+from operations.stack import NoKeyError, access_to, kept_secret
 from workers.group_vars import given_to_routers
 
 
@@ -108,7 +108,7 @@ def known_gateways(
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     """Where the ends of the cluster's gateway are, and the names of their certificates; nothing before the first `up`."""
     try:
-        outputs = access_to(cluster, report).outputs if has_stack(cluster) else None
+        outputs = access_to(cluster, report).outputs
     except NotBuiltError:
         outputs = None
     return (outputs.vpn_gateways, outputs.vpn_names) if outputs else ({}, {})
@@ -180,7 +180,7 @@ def _keys(
         for line in (each for each in router.lines if each.papers is None):
             wanted = line.cluster, line.tunnel.secret
             if wanted not in kept:
-                value = open_stack(by_name[line.cluster], report).secret(line.tunnel.secret)
+                value = kept_secret(by_name[line.cluster], line.tunnel.secret, report)
                 if value is None:
                     command = f"./menagerie secret {line.cluster} {line.tunnel.secret}"
                     raise NoKeyError(f"{line.cluster} keeps no secret {line.tunnel.secret}; give it with: {command}")

@@ -13,7 +13,9 @@ from typing import Any
 
 import urllib3
 
+from cluster.reading import read_bytes
 from cluster.spec import Cluster
+from cluster.writing import write
 from inventories.batches import Amount, batches, stops
 from operations.access import STATE, NotBuiltError
 from operations.bmcs import Seen, by_site, look
@@ -253,11 +255,9 @@ def trust_key(path: Path, machine: Machine, key: str) -> None:
     folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
-        old = path.read_text(errors="surrogateescape") if path.exists() else ""
-        beside = path.with_name(f"{path.name}.new")
-        beside.touch(mode=0o600)
-        beside.write_text(known_hosts.replaced(old, {machine.known_as: key}), errors="surrogateescape")
-        beside.replace(path)
+        old = read_bytes(path).decode(errors="surrogateescape") if path.exists() else ""
+        text = known_hosts.replaced(old, {machine.known_as: key})
+        write(path, text, *known_hosts.KIND, mode=0o600)
     finally:
         os.close(folder)
 

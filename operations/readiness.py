@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from cluster.artefacts import Artefact
-from cluster.sources import without_checksum
+from cluster.sources import told_checksums
 from cluster.spec import Cluster
+from operations.plugins import how_to_pin, needed, pin_of
 from stacks.credentials import missing
 
 
@@ -21,26 +21,19 @@ class NotReadyError(Exception):
         )
 
 
-def refuse_unready(cluster: Cluster, environment: Mapping[str, str], *, declares: bool = True) -> None:
-    """NotReadyError unless everything is there. declares: whether resources will be declared, or only deleted."""
+def refuse_unready(
+    cluster: Cluster, environment: Mapping[str, str], *, declares: bool = True, plugin: bool = True
+) -> None:
+    """NotReadyError unless everything is there.
+
+    declares: whether resources will be declared, or only deleted. plugin: whether it is us who provide the engine's.
+    """
     if cluster.is_lab:
         return
     lacking = list(missing(cluster.spec.control_plane.cloud, environment))
     if declares:
-        lacking += _checksums(cluster)
+        lacking += told_checksums(cluster.spec)
+    if plugin and (wanted := needed(cluster, environment)) and not pin_of(cluster, wanted):
+        lacking.append(how_to_pin(wanted))
     if lacking:
         raise NotReadyError(cluster.name, lacking)
-
-
-def _checksums(cluster: Cluster) -> Iterator[str]:
-    unknown = without_checksum(cluster.spec)
-    if unknown:
-        yield (
-            f"no checksum is known of {len(unknown)} programs, and no host takes one without; "
-            "write them into artefacts.sha256:"
-        )
-    yield from (f"  {_line(each)}" for each in unknown)
-
-
-def _line(artefact: Artefact) -> str:
-    return f"{artefact.source}: <sha256>"

@@ -12,6 +12,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from cluster.reading import UnreadableError, read_bytes
 from cluster.sites import RouterCertificate
 from cluster.spec import Cluster
 from network.gateway import Papers
@@ -91,10 +92,10 @@ def load(settings: RouterCertificate, folder: Path) -> Papers:
 
 def _read(path: Path) -> list[x509.Certificate]:
     try:
-        data = path.read_bytes()
-    except OSError as error:
+        data = read_bytes(path)
+    except UnreadableError as error:
         how = "make a request with ./menagerie vpn request, and have it signed"
-        raise CertificateError(f"{path} can't be read ({error.strerror}); {how}") from None
+        raise CertificateError(f"{path} can't be read ({error.reason}); {how}") from None
     if b"PRIVATE KEY" in data:
         raise CertificateError(f"{path} holds a private key, which belongs on the router alone; take it out of there")
     try:

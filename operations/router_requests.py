@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.spec import Cluster
+from cluster.writing import bears, write
 from operations.gateways import NoRouterError
 from operations.router_certificates import folder_of, of_routers
 from remote.executor import Executor
@@ -69,5 +70,5 @@ def request(cluster: Cluster, executor: Executor, only: Collection[str]) -> Iter
             continue
         file = folder_of(cluster) / f"{settings.file}.csr"
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(found[0])
+        write(file, found[0], "a certificate request", bears("-----BEGIN CERTIFICATE REQUEST-----"))
         yield Requested(router, file)

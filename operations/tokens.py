@@ -1,49 +1,90 @@
-"""Bootstrap tokens: what a worker shows once to join. Short-lived, and deleted when not needed."""
+"""Bootstrap tokens: what a worker shows once to join. One for each host, good for its name alone; short-lived, and deleted when
+not needed."""
 
 from __future__ import annotations
 
 import datetime
 import secrets
 import string
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 
 from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from cluster.files import JOIN_TOKEN_FOR
+from control_plane import joining
+from operations.access import API_TIMEOUT_S
 
 _ALPHABET = string.ascii_lowercase + string.digits
+_AT_ONCE = 8
 LIFETIME = datetime.timedelta(hours=1)
+HEARD = datetime.timedelta(seconds=13)
+"""A kubelet renews its Lease every ten seconds. A host that was installed anew a moment ago still looks Ready."""
 
 
 @contextmanager
-def join_token(api: client.ApiClient) -> Iterator[str]:
-    """A token valid for `LIFETIME` at most, deleted on leaving.
+def join_tokens(api: client.ApiClient, hosts: Collection[str]) -> Iterator[Mapping[str, str]]:
+    """Host -> a token that lets in a node of its name, for those of `hosts` that are no nodes by now.
 
-    Form and secret layout: kubernetes.io, "Authenticating with Bootstrap Tokens".
+    Valid for `LIFETIME` at most, and deleted on leaving. What a killed run leaves, the controller manager deletes when it has
+    expired.
     """
-    identity, secret = (_random(length) for length in (6, 16))
-    name = f"bootstrap-token-{identity}"
-    expires = datetime.datetime.now(datetime.UTC) + LIFETIME
+    tokens = {host: f"{_random(6)}.{_random(16)}" for host in sorted(set(hosts) - at_work(api))}
     core = client.CoreV1Api(api)
+    try:
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            list(threads.map(lambda host: _make(core, host, tokens[host]), tokens))
+        yield tokens
+    finally:
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            list(threads.map(lambda token: _delete(core, token), tokens.values()))
+
+
+def at_work(api: client.ApiClient) -> frozenset[str]:
+    """Nodes whose kubelet is at work now, by the API server's clock."""
+    leases, _, headers = client.CoordinationV1Api(api).list_namespaced_lease_with_http_info(
+        "kube-node-lease", _request_timeout=API_TIMEOUT_S
+    )
+    now = parsedate_to_datetime(headers["Date"])
+    return frozenset(
+        each.metadata.name for each in leases.items if each.spec.renew_time and now - each.spec.renew_time < HEARD
+    )
+
+
+def _make(core: client.CoreV1Api, host: str, token: str) -> None:
+    """Form and secret layout: kubernetes.io, "Authenticating with Bootstrap Tokens"."""
+    identity, _, secret = token.partition(".")
+    expires = datetime.datetime.now(datetime.UTC) + LIFETIME
     core.create_namespaced_secret(
         "kube-system",
         client.V1Secret(
-            metadata=client.V1ObjectMeta(name=name),
+            metadata=client.V1ObjectMeta(name=_name(identity), labels={JOIN_TOKEN_FOR: host}),
             type="bootstrap.kubernetes.io/token",
             string_data={
                 "token-id": identity,
                 "token-secret": secret,
                 "expiration": expires.strftime("%Y-%m-%dT%H:%M:%SZ"),
                 "usage-bootstrap-authentication": "true",
-                "usage-bootstrap-signing": "true",
-                "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
-                "description": "menagerie: workers joining now",
+                "auth-extra-groups": joining.groups(joining.group_of(host)),
+                "description": f"menagerie: {host} joins now",
             },
         ),
     )
+
+
+def _delete(core: client.CoreV1Api, token: str) -> None:
     try:
-        yield f"{identity}.{secret}"
-    finally:
-        core.delete_namespaced_secret(name, "kube-system")
+        core.delete_namespaced_secret(_name(token.partition(".")[0]), "kube-system")
+    except ApiException as error:
+        if error.status != 404:
+            raise
+
+
+def _name(identity: str) -> str:
+    return f"bootstrap-token-{identity}"
 
 
 def _random(length: int) -> str:

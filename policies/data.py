@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from cluster.spec import Cluster
 from policies.model import Resource, Rule, Violation
-from policies.values import text
+from policies.values import first, is_hidden, is_one_of, names_of, of_types, text
 
 STORES: dict[str, str] = {
     "aws:ebs/volume:Volume": "a disk",
@@ -66,10 +66,53 @@ def _protected(_: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]
             )
 
 
+_DAY_MS, _DAY_S = 86_400_000, 86_400
+_CONTAINER, _POLICY = "azure-native:storage:BlobContainer", "azure-native:storage:BlobContainerImmutabilityPolicy"
+_LOCK = "aws:s3/bucketObjectLockConfiguration:BucketObjectLockConfiguration"
+
+
+def _locked(cluster: Cluster, resources: Sequence[Resource]) -> Iterator[Violation]:
+    wanted = -(-cluster.spec.control_plane.audit_log.keep // _DAY_MS)
+    for resource in resources:
+        if not (text(resource.inputs, *_ROLE) == "audit" or text(resource.inputs, "containerName") == "audit-logs"):
+            continue
+        if resource.type in STORES and (days := _lock_days(resource, resources)) is not None and days < wanted:
+            yield Violation(
+                "audit-logs-locked",
+                resource,
+                f"{resource.type} {resource.name} is locked for {days} days, and control_plane.audit_log.keep says {wanted}",
+                f"lock it for {wanted} days",
+            )
+
+
+def _lock_days(bucket: Resource, resources: Sequence[Resource]) -> int | None:
+    """None where nobody can look."""
+    if bucket.type == _CONTAINER:
+        policies = of_types(resources, (_POLICY,))
+        names = [(each, first(each.inputs, "containerName")) for each in policies]
+        own = (each for each, name in names if is_hidden(name) or name == "audit-logs")
+        found = [first(each.inputs, "immutabilityPeriodSinceCreationInDays") for each in own]
+    elif bucket.type.startswith("aws:"):
+        locks = of_types(resources, (_LOCK,))
+        own = (each for each in locks if is_one_of(first(each.inputs, "bucket"), names_of(bucket)))
+        found = [first(each.inputs, "rule.defaultRetention.days") for each in own]
+    else:
+        seconds = first(bucket.inputs, "retentionPolicy.retentionPeriod")
+        found = [seconds if is_hidden(seconds) else int(seconds or 0) // _DAY_S]
+    return None if any(is_hidden(each) for each in found) else max((int(each or 0) for each in found), default=0)
+
+
 RULES = (
     Rule(
         "data-protected",
         "Disks, file systems, keys and buckets are protected: no change of a spec or program deletes one.",
         _protected,
+    ),
+    Rule(
+        "audit-logs-locked",
+        "Buckets for audit logs are locked for at least as long as the spec keeps them.",
+        _locked,
+        "S3 Object Lock, immutability policies of Azure's containers, retention policies of Cloud Storage: hosts and those who "
+        "got hold of one delete and overwrite nothing.",
     ),
 )

@@ -6,10 +6,25 @@ import base64
 import binascii
 import hashlib
 import hmac
+import re
 from collections.abc import Iterator, Mapping
 
 KEY_TYPE = "ssh-ed25519"
 _HASHED = "|1|"
+_TYPE = re.compile(rb"(ssh|ecdsa|sk)-[a-z0-9@.-]+|[0-9]+")
+"""Of a key; SSH 1 had its bits there."""
+
+
+def _is_one(data: bytes) -> bool:
+    """Whether each line is empty, a comment, or names, a type and a key, with or without a marker before them."""
+    lines = (line.split() for line in data.splitlines() if line.strip() and not line.lstrip().startswith(b"#"))
+    return all(
+        len(own := words[1:] if words[0].startswith(b"@") else words) > 2 and _TYPE.fullmatch(own[1]) for words in lines
+    )
+
+
+KIND = ("a list of known hosts (sshd(8))", _is_one)
+"""What is replaced, and how it is told from other files."""
 
 
 def parse_key(line: str) -> str | None:

@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from cluster.reading import UnreadableError, read_bytes
+from cluster.writing import ForeignFileError, replace
 from provisioning.machines import Machine
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -66,17 +68,30 @@ def dnsmasq(machines: Sequence[Machine]) -> str:
 def write(files: Mapping[str, str], folder: Path) -> int:
     """Write what differs; how many files that was. Files of machines that are gone are removed: they would still boot.
 
-    Other files in the folder stay: the installer's kernel and iPXE are put there by hand.
+    Other files in the folder stay: the installer's kernel and iPXE are put there by hand. Raises ForeignFileError, with
+    nothing touched, where files of these names are there and no tree.
     """
+    stands = [path for path in sorted(folder.glob("machines/**/*")) if path.is_file()]
+    _refuse_foreign(folder, [*stands, *(folder / name for name in files if (folder / name).exists())])
     changed = 0
-    for stale in (path for path in sorted(folder.glob("machines/**/*")) if path.is_file()):
+    for stale in stands:
         if str(stale.relative_to(folder)) not in files:
             stale.unlink()
             changed += 1
     for name, text in files.items():
         path = folder / name
-        if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        if not path.is_file() or path.read_bytes() != text.encode():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            replace(path, text.encode())
             changed += 1
     return changed
+
+
+def _refuse_foreign(folder: Path, touched: Sequence[Path]) -> None:
+    head = (TEMPLATES / "boot.ipxe.j2").read_bytes().partition(b"{{")[0]
+    try:
+        is_ours = read_bytes(folder / "boot.ipxe").startswith(head)
+    except UnreadableError:
+        is_ours = False
+    if touched and not is_ours:
+        raise ForeignFileError(touched[0], "a part of what machines render writes")

@@ -9,6 +9,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from cluster.provisioning import Bmcs
+from cluster.reading import UnreadableError, read_text
 
 _PIN = re.compile(r"(\S+)\s+(?:sha256:)?((?:[0-9A-Fa-f]{2}:?){32})")
 
@@ -46,11 +47,10 @@ class Trust:
         name = bmcs.ca or bmcs.pins or ""
         path = folder / name
         try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it isn't text"
+            text = read_text(path)
+        except UnreadableError as error:
             raise TrustError(
-                f"{path} can't be read ({reason}), and BMCs are verified by it; docs/provisioning.md says how to make it"
+                f"{path} can't be read ({error.reason}), and BMCs are verified by it; docs/provisioning.md says how to make it"
             ) from None
         if not bmcs.ca:
             return cls(pins=parse_pins(text, str(path)))

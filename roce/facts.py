@@ -77,9 +77,9 @@ class Switches(Model):
 
 def load(path: Path) -> tuple[Switches, Document]:
     """The facts of a file. Raises SpecError with everything wrong with it."""
-    document = read(path, str(path))
+    document = read(path, str(path), Switches.model_fields)
     if document.data is None:
-        raise SpecError(document.problems or [Problem("CFG-012", "the file is empty", "add switches", str(path))])
+        raise SpecError(document.problems)
     _as_text(document.data)
     found = validate(Switches, document)
     if found.problems or document.problems or found.value is None:

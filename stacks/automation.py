@@ -1,14 +1,13 @@
 """The Pulumi engine, driven from Python: one stack per cluster, its program inline.
 
-State goes to ``PULUMI_BACKEND_URL`` or, without it, to a folder of the checkout. The passphrase
-that encrypts secrets in it comes from ``PULUMI_CONFIG_PASSPHRASE`` or ``..._FILE``; the lab, whose
-secrets are worth nothing outside it, makes one of its own.
+`stacks.backend` says where state goes. The passphrase that encrypts secrets in it comes from
+``PULUMI_CONFIG_PASSPHRASE`` or ``..._FILE``; the lab, whose secrets are worth nothing outside it,
+makes one of its own.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -21,14 +20,11 @@ from pulumi.automation.events import EngineEvent
 
 from cluster.spec import Cluster
 from stacks import lean, starting
+from stacks.backend import PROJECT, WHOLE_OR_NOT
 from stacks.errors import StackError, StackLockedError
 from stacks.protection import RELEASE
 from stacks.turns import BusyError, stale_locks, turn
 
-PROJECT = "menagerie"
-_WHOLE_OR_NOT = "metadata=skip"
-"""A run that is killed may leave an empty file of attributes beside a checkpoint, and "failed to load checkpoint: EOF"
-ever after. Checkpoints themselves are renamed into place (gocloud.dev, blob/fileblob)."""
 _STACK = "pulumi:pulumi:Stack"
 
 OnEvent = Callable[[EngineEvent], None]
@@ -52,8 +48,10 @@ class ClusterStack:
     """The Pulumi stack of one cluster.
 
     pulumi: path of the CLI. program: declares the cluster's resources when the engine asks.
-    state_dir: folder for state and passphrase where the environment names none.
+    state_dir: folder for what the engine needs, and for a lab's passphrase.
     settings: the file of the stack's configuration, which the ordinary CLI shares; None keeps it with the state.
+    backend: URL of where the state is (`stacks.backend`), "" for a folder below `state_dir`.
+    plugins: fills the engine's folder of plugins before a run that starts some; the engine itself fetches none.
     """
 
     def __init__(
@@ -63,27 +61,31 @@ class ClusterStack:
         pulumi: Path,
         state_dir: Path,
         settings: Path | None = None,
+        backend: str = "",
+        plugins: Callable[[Path], None] = lambda _: None,
     ) -> None:
         self._cluster = cluster
         self._state_dir = state_dir
+        self._plugins = plugins
         self._locks = state_dir / "pulumi" / ".pulumi" / "locks"
-        starting.refuse_without_passphrase(cluster)
+        kms = starting.kms_of(settings)
+        starting.refuse_without_passphrase(cluster, kms)
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._command = auto.PulumiCommand(root=str(starting.command_root(pulumi, state_dir)), skip_version_check=True)
-        self._environment = starting.environment(state_dir, is_lab=cluster.is_lab)
-        backend = (
-            os.environ.get("PULUMI_BACKEND_URL") or f"file://{starting.made(state_dir / 'pulumi')}?{_WHOLE_OR_NOT}"
-        )
+        url = backend or f"file://{starting.made(state_dir / 'pulumi')}?{WHOLE_OR_NOT}"
+        # A variable of that name would override the project's setting.
+        environment = starting.environment(state_dir, kms=kms)
+        self._home = Path(environment["PULUMI_HOME"])
+        self._environment = {**environment, "PULUMI_BACKEND_URL": url}
         workspace = starting.made(state_dir / "workspace")  # by default a temporary folder that nobody removes
         if settings:
             starting.link_to(workspace / settings.name, settings)
         options = auto.LocalWorkspaceOptions(
             work_dir=str(workspace),
             pulumi_command=self._command,
-            project_settings=auto.ProjectSettings(
-                name=PROJECT, runtime="python", backend=auto.ProjectBackend(url=backend)
-            ),
+            project_settings=auto.ProjectSettings(name=PROJECT, runtime="python", backend=auto.ProjectBackend(url=url)),
             env_vars=self._environment,
+            secrets_provider=kms or None,
         )
         self._stack = self._guarded(
             lambda: auto.create_or_select_stack(
@@ -113,13 +115,14 @@ class ClusterStack:
 
     def preview(self, on_event: OnEvent | None = None, *, refresh: bool = True) -> Summary:
         """What `up` would do. Changes nothing. refresh: look first at how the world is."""
+        self._plugins(self._home / "plugins")
         result = self._guarded(lambda: self._stack.preview(refresh=refresh, on_event=on_event))
         return Summary({str(getattr(op, "value", op)): n for op, n in result.change_summary.items()}, 0.0)
 
     def destroy(self, on_event: OnEvent | None = None) -> Summary:
-        """Delete every resource and the stack's own record."""
+        """Delete every resource and the stack's own record. What a cloud refuses to delete stays with what it needs; the rest goes."""
         with self._turn():
-            result = self._guarded(lambda: self._stack.destroy(on_event=on_event))
+            result = self._guarded(lambda: self._stack.destroy(on_event=on_event, continue_on_error=True))
             self._guarded(lambda: self._stack.workspace.remove_stack(self._cluster.name))
         return _summary(result.summary)
 
@@ -156,6 +159,10 @@ class ClusterStack:
         """Tell a cloud's provider what its environment tells it otherwise."""
         self._guarded(lambda: self._stack.set_config(f"{provider}:{key}", auto.ConfigValue(value)))
 
+    def forget(self, provider: str, key: str) -> None:
+        """Take back what `configure` told."""
+        self._guarded(lambda: self._stack.remove_config(f"{provider}:{key}"))
+
     def outputs(self) -> dict[str, object]:
         """Stack outputs in clear, {} before the first `up`."""
         return _values(self._guarded(self._stack.outputs))
@@ -171,6 +178,7 @@ class ClusterStack:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """This stack for ourselves, mended where a run was cut short before."""
+        self._plugins(self._home / "plugins")
         try:
             with turn(self._state_dir / "turn") as cut_short:
                 if stale_locks(self._locks, self._cluster.is_lab):

@@ -21,6 +21,7 @@ from cluster.storage import controllers_pool
 from etcd.members import members
 from etcd.render import host_configs
 from network.addresses import ROLES, AddressPlan
+from stacks import machines
 from stacks.cloud_store import bundle_name
 from stacks.pki import Pki
 from userdata import Payload
@@ -47,13 +48,18 @@ def payloads(
     plan: AddressPlan,
     source: ArtefactSource,
     disks: Callable[[RoleName], Disk] | None = None,
+    machine: str = "",
 ) -> dict[str, Payload]:
     """Reader -> what its hosts are to be, of API servers and etcd hosts.
 
+    machine: the cloud's program of `stacks.machines`, for clusters with workers in the region.
     disks: the data disk of an etcd's members (`etcd.render.data_disk`); None where something else mounts it.
     Raises KeyError where `source` has no checksum for a program.
     """
-    configs = {API_SERVERS: control_plane.host_config(cluster, plan, source)}
+    servers = control_plane.host_config(cluster, plan, source)
+    if cluster.spec.cloud_workers and machine:
+        servers = replace(servers, files=(*servers.files, machines.placed(machine)))
+    configs = {API_SERVERS: servers}
     configs |= host_configs(cluster, plan, source, disks)
     return {name: Payload.of(_reading_as(name, config), source) for name, config in configs.items()}
 

@@ -1,4 +1,4 @@
-"""The cluster's keys: one authority each for Kubernetes, the front proxy and every etcd.
+"""The cluster's keys: one authority each for Kubernetes, kubelets' serving certificates, the front proxy and every etcd.
 
 What each host may read is decided here, by name (see `Pki.for_api_server`, `Pki.for_member`); how
 it gets there is the provider's secret store. Each key belongs to a ring (`cluster.key_rings`), whose state is in the
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import pulumi
 
-from cluster.key_rings import RINGS, Ring, RingName, key_name
+from cluster.key_rings import FORMER, RINGS, Ring, RingName, key_name
 from cluster.spec import Cluster, RoleName
 from etcd.members import Member, members
 from network.addresses import ROLES, AddressPlan
@@ -28,6 +28,7 @@ Values = dict[str, pulumi.Output[str]]
 
 COMMON_NAMES: Mapping[RingName, str] = {
     "kubernetes-ca": "kubernetes",
+    "kubelet-serving-ca": "kubelet-serving",
     "front-proxy-ca": "front-proxy",
     "etcd-main-ca": "etcd-main",
     "etcd-events-ca": "etcd-events",
@@ -40,24 +41,25 @@ ADMIN_DAYS = 30
 
 @dataclass(frozen=True)
 class Authorities:
-    """Those of a ring: generation -> authority, the one that signs first."""
+    """Those of a ring. by_work: the one that signs first. by_age: the oldest first."""
 
-    generations: Mapping[int, Authority]
+    by_work: tuple[Authority, ...]
+    by_age: tuple[Authority, ...]
 
     @property
     def at_work(self) -> Authority:
-        return next(iter(self.generations.values()))
+        return self.by_work[0]
 
     @property
     def trusted(self) -> pulumi.Output[str]:
         """Certificates of all, PEM, the oldest first: so the text stays as it is when another one signs, and who reads it
         at its start only needs no restart."""
-        return _joined(self.generations[number] for number in sorted(self.generations))
+        return _joined(self.by_age)
 
     @property
     def signing_first(self) -> pulumi.Output[str]:
         """The same for what takes the first of several for the one that signs, as kubeadm and workers do."""
-        return _joined(self.generations.values())
+        return _joined(self.by_work)
 
 
 def _joined(authorities: Iterable[Authority]) -> pulumi.Output[str]:
@@ -75,6 +77,7 @@ class Pki(pulumi.ComponentResource):
         child = pulumi.ResourceOptions(parent=self)
         self.rings = rings()
         self.kubernetes = self._authority("kubernetes-ca", kept)
+        self.kubelet_serving = self._authority("kubelet-serving-ca", kept)
         self.front_proxy = self._authority("front-proxy-ca", kept)
         self.etcd = {role: self._authority(_of_etcd(role), kept) for role in ROLES}
         self.service_account = self._secrets("service-account", "service-account-key", "ecdsa-key", kept)
@@ -99,13 +102,24 @@ class Pki(pulumi.ComponentResource):
         self.register_outputs({})
 
     def _authority(self, ring: RingName, opts: pulumi.ResourceOptions) -> Authorities:
-        """The authorities of a ring. Only the one at work is protected, or none could ever go."""
+        """The authorities of a ring. Only the one at work is protected, or none could ever go.
+
+        The generation `FORMER` is no authority of its own, but those of `kubernetes-ca` that are in use.
+        """
         state = self.rings[ring]
         made = {
             number: Authority(_named(ring, number), _named(COMMON_NAMES[ring], number), _protected(opts, number, state))
             for number in state.generations
+            if number != FORMER
         }
-        return Authorities(made)
+
+        def of(number: int, former: str) -> tuple[Authority, ...]:
+            return (made[number],) if number != FORMER else tuple(getattr(self.kubernetes, former))
+
+        return Authorities(
+            tuple(each for number in state.generations for each in of(number, "by_work")),
+            tuple(each for number in sorted(state.generations) for each in of(number, "by_age")),
+        )
 
     def _secrets(
         self, ring: RingName, name: str, kind: str, opts: pulumi.ResourceOptions
@@ -150,6 +164,9 @@ class Pki(pulumi.ComponentResource):
             "kubernetes-ca.crt": self.kubernetes.signing_first,
             "kubernetes-ca-signing.crt": self.kubernetes.at_work.certificate,
             "kubernetes-ca.key": self.kubernetes.at_work.private_key,
+            "kubelet-serving-ca.crt": self.kubelet_serving.trusted,
+            "kubelet-serving-ca-signing.crt": self.kubelet_serving.at_work.certificate,
+            "kubelet-serving-ca.key": self.kubelet_serving.at_work.private_key,
             "front-proxy-ca.crt": self.front_proxy.signing_first,
             "front-proxy-ca.key": self.front_proxy.at_work.private_key,
             "service-account.key": service_account[0],
@@ -173,11 +190,18 @@ class Pki(pulumi.ComponentResource):
 
     def for_worker(self) -> Values:
         """What workers in the region may read: whom to trust when they join, and who signs."""
-        return {"kubernetes-ca.crt": self.kubernetes.signing_first}
+        return {
+            "kubernetes-ca.crt": self.kubernetes.signing_first,
+            "kubelet-serving-ca.crt": self.kubelet_serving.signing_first,
+        }
 
     def authorities(self) -> pulumi.Output[str]:
         """JSON, ring -> certificates of those authorities in use that no host alone proves to be trusted."""
-        told = {"kubernetes-ca": self.kubernetes.signing_first, "front-proxy-ca": self.front_proxy.signing_first}
+        told = {
+            "kubernetes-ca": self.kubernetes.signing_first,
+            "kubelet-serving-ca": self.kubelet_serving.signing_first,
+            "front-proxy-ca": self.front_proxy.signing_first,
+        }
         return pulumi.Output.json_dumps(told)
 
     def _etcd_authorities(self) -> Values:
@@ -187,7 +211,7 @@ class Pki(pulumi.ComponentResource):
 def rings() -> dict[RingName, Ring]:
     """The state of each ring, from the stack's configuration. ValueError where there is none of that kind."""
     config = pulumi.Config(NAMESPACE)
-    return {name: Ring.parse(config.get(ring_key(name)) or str(Ring())) for name in RINGS}
+    return {name: Ring.of(name, config.get(ring_key(name))) for name in RINGS}
 
 
 def ring_key(name: RingName) -> str:

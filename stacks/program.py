@@ -69,6 +69,7 @@ def provider_of(cluster: Cluster, plan: AddressPlan) -> Provider:
 def _export(cluster: Cluster, plan: AddressPlan, pki: Pki, provider: Provider) -> None:
     public = {
         "kubernetes": pki.kubernetes.signing_first,
+        "kubelet-serving": pki.kubelet_serving.signing_first,
         **{f"etcd-{role}": authorities.trusted for role, authorities in pki.etcd.items()},
     }
 
@@ -111,6 +112,7 @@ def _outputs(
         public_target=facts.get("public_target"),
         konnectivity=f"{plan.endpoint}:{KONNECTIVITY_PORT}",
         ca_pem=certificates["kubernetes"],
+        serving_ca_pem=certificates["kubelet-serving"],
         api_servers=_hosts(plan.api_servers),
         etcds={
             role: EtcdOutput(

@@ -13,6 +13,7 @@ from hypothesis import settings
 import cli  # noqa: F401 - before gRPC starts, as in the command
 from cluster.pools import HostsFile
 from cluster.spec import Cluster, ClusterSpec
+from tests.digests import with_digests
 
 # Machines are shared: how long one example takes says nothing.
 settings.register_profile("menagerie", deadline=None)
@@ -43,7 +44,7 @@ def build() -> Callable[..., Cluster]:
 
     def built(changes: Mapping[str, Any] | None = None, hosts_by_pool: Mapping[str, Any] | None = None) -> Cluster:
         chosen = {"workers": hosts} if hosts_by_pool is None else dict(hosts_by_pool)
-        return Cluster(spec=ClusterSpec.model_validate(_merged(spec, changes or {})), hosts=chosen)
+        return Cluster(spec=with_digests(ClusterSpec.model_validate(_merged(spec, changes or {}))), hosts=chosen)
 
     return built
 
@@ -57,13 +58,17 @@ def lab(build: Callable[..., Cluster]) -> Cluster:
 _UNDER_THE_ENGINE = {
     "provisioning/test_emulator.py": "redfish",
     "operations/keys/test_front_proxy.py": "keys",
+    "operations/keys/test_kubelet_serving.py": "keys",
     "operations/keys/test_kubernetes_authority.py": "keys",
     "operations/keys/test_published.py": "keys",
     "operations/keys/test_rotation.py": "keys",
+    "operations/test_existence.py": "existence",
+    "operations/test_plugins.py": "existence",
     "stacks/aws": "aws",
     "stacks/azure": "azure",
     "stacks/gcp": "gcp",
     "stacks/test_engine.py": "engine",
+    "stacks/test_secrets_provider.py": "engine",
     "stacks/test_plain_cli.py": "plain",
     "stacks/test_policy_pack.py": "policies",
     "simcloud/test_engine.py": "simcloud",
@@ -78,26 +83,36 @@ _FIRST = ("keys", "vpn")
 # Files whose tests run programs (etcd, API servers, Ansible, BMCs, the command itself): seconds each, most of them spent waiting.
 _WITH_PROGRAMS = (
     "bench/test_workers.py",
+    "ceph/test_policies_api.py",
     "ceph/test_storage_host_role.py",
     "cli/test_forks.py",
+    "cli/test_hostile_input.py",
     "cli/test_interrupts.py",
+    "cli/test_streams.py",
+    "cluster/test_fuzz.py",
     "controllers/test_command.py",
     "controllers/test_program.py",
     "controllers/test_rights.py",
+    "control_plane/test_bucket.py",
     "control_plane/test_csi_api.py",
+    "control_plane/test_node_policies.py",
+    "control_plane/test_real_joining.py",
     "control_plane/test_releases.py",
     "control_plane/test_report.py",
+    "control_plane/test_serving_certificates.py",
     "etcd/test_backups_on_hosts.py",
     "etcd/test_real_etcd.py",
     "inventories/test_run.py",
     "lab_unit/test_buckets.py",
     "operations/record",
     "operations/test_audit.py",
+    "operations/test_audit_logs.py",
     "operations/test_backups.py",
     "operations/test_drain.py",
     "operations/test_etcd_roll.py",
     "operations/test_etcds.py",
     "operations/test_etcds_broken.py",
+    "operations/test_node_labels.py",
     "operations/test_reboot.py",
     "operations/test_reboot_command.py",
     "operations/test_repair.py",
@@ -126,7 +141,9 @@ _WITH_PROGRAMS = (
     "tenancy/test_capacity_releases.py",
     "tenancy/test_command.py",
     "tenancy/test_ldap.py",
+    "tenancy/test_priorities.py",
     "tenancy/test_real_api.py",
+    "tenancy/test_real_counts.py",
     "userdata/test_apply_in_turn.py",
     "userdata/test_turns.py",
     "workers/test_as_ansible.py",

@@ -7,6 +7,7 @@ set -eu
 self=$(readlink -f -- "$0")
 tools=${self%/*}
 root=${tools%/*}
+export HOME="${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}"
 cache=${MENAGERIE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/menagerie}
 
 say() { printf 'setup: %s\n' "$*" >&2; }

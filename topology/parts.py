@@ -34,8 +34,9 @@ _UNSOLD = ("local-nvme", "lab-folder")
 def bands(cluster: Cluster, plan: AddressPlan, table: Table, joined: tuple[Tunnel, ...]) -> Iterator[Band]:
     """From the operator down to the pods."""
     spec = cluster.spec
-    operators = ", ".join(map(str, spec.control_plane.operators)) or "who runs menagerie and kubectl"
-    yield Band("operator", "Operator", operators, "outside", Role.OPERATOR, in_region=False)
+    if any(flow.source is Role.OPERATOR for flow in table):
+        operators = ", ".join(map(str, spec.control_plane.operators)) or "who runs menagerie and kubectl"
+        yield Band("operator", "Operator", operators, "outside", Role.OPERATOR, in_region=False)
     yield _balancer(cluster, plan)
     if public := spec.control_plane.public:
         allowed = ", ".join(map(str, public.operators))

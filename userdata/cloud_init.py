@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -35,14 +36,29 @@ def render(payload: Payload, store: SecretStoreAdapter, hostname: str | None = N
     `hostname` None leaves the name that the cloud gave (instance groups).
     Raises UserDataTooLarge above `limit`.
     """
+    text = _cloud_config(payload, store, hostname)
+    _refuse_above(limit, len(text.encode()))
+    return text
+
+
+def render_packed(payload: Payload, store: SecretStoreAdapter, hostname: str | None, limit: int) -> str:
+    """The same in gzip and base64. `limit` counts bytes before base64."""
+    packed = pack(_cloud_config(payload, store, hostname))
+    _refuse_above(limit, len(base64.b64decode(packed)))
+    return packed
+
+
+def _cloud_config(payload: Payload, store: SecretStoreAdapter, hostname: str | None) -> str:
     template = _environment.get_template("cloud-config.yaml.j2")
-    text = template.render(hostname=hostname, payload=payload, programs=_programs(store))
-    if (size := len(text.encode())) > limit:
+    return template.render(hostname=hostname, payload=payload, programs=_programs(store))
+
+
+def _refuse_above(limit: int, size: int) -> None:
+    if size > limit:
         raise UserDataTooLarge(
             f"user data is {size} bytes and {limit} are taken; it holds the boot program and the store's, "
             "whatever the cluster: make these shorter"
         )
-    return text
 
 
 def startup_script(payload: Payload, store: SecretStoreAdapter, hostname: str | None = None) -> str:

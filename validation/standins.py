@@ -36,7 +36,7 @@ def told(cluster: Cluster) -> Iterator[Finding]:
     if missing := without_checksum(cluster.spec):
         names = ", ".join(each.name for each in missing)
         message = f"no checksum is known of {names}; zeros stand for them here, and `up` will refuse to go on"
-        way_out = "write them into artefacts.sha256: host/path of the file, and what sha256sum prints"
+        way_out = "write them into artefacts.sha256: host/path of a file and what sha256sum prints, an image and what `crane digest` prints"
         yield Finding("stood-in", message, way_out, "note", path=("artefacts",))
     if names := ", ".join(secret_names(cluster.spec)):
         message = f"the stack must be given the secrets {names}; random ones stand for them here"

@@ -6,6 +6,7 @@ edge routers.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ Groups = Mapping[str, Mapping[str, Any]]
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "group_vars"
 # Ansible's own connection variables, and those of site.yml.
-_PREFIXES = ("ansible_", "menagerie_")
+_FREE = re.compile(r"(ansible|menagerie)_[a-z0-9_]{1,80}")
 _OF_ROUTERS = frozenset({"vpn_gateway"})
 """Roles of gateways.yml, which workers are not given."""
 ROUTERS = "gateways"
@@ -69,7 +70,7 @@ def given_to_routers(cluster: Cluster, computed: Collection[str], root: Path = R
                     problems.append(
                         document.problem("CFG-001", (name,), message, "remove it; change the spec", key=True)
                     )
-            found |= {name: value for name, value in data.items() if name in own or name.startswith(_PREFIXES)}
+            found |= {name: value for name, value in data.items() if name in own or _FREE.fullmatch(str(name))}
     if problems:
         raise SpecError(problems)
     return found
@@ -133,7 +134,7 @@ def read_variables(folder: Path, groups: Collection[str] | None, known: Collecti
 def _unknown(document: Document, known: Collection[str], of_routers: Collection[str] = ()) -> Iterator[Problem]:
     """A problem for each variable that nobody reads where it stands."""
     for name in document.data or {}:
-        if name in known or name.startswith(_PREFIXES):
+        if name in known or _FREE.fullmatch(str(name)):
             continue
         close = near(name, known)
         message = f"no role has a variable {name}{did_you_mean(name, known)}"

@@ -38,6 +38,8 @@ OWN_NAME, OWN_ADDRESS = "%H", "${OWN_ADDRESS}"
 ENVIRONMENT = "/run/menagerie/worker.env"
 SETTINGS = "/etc/menagerie/worker.json"
 CA = "/etc/menagerie/kubernetes-ca.crt"
+SERVING_CA = "/etc/menagerie/kubelet-serving-ca.crt"
+"""Who signs the kubelet's serving certificate. Nothing on a worker trusts it."""
 NODE_CA = f"{paths.PKI}/ca.crt"
 """Which kubeadm writes at the join, and `menagerie_host.authorities` after everything else that it changes."""
 LIBRARY = "/usr/local/lib/menagerie/menagerie_host"
@@ -60,7 +62,7 @@ def host_config(
     artefacts = {source.url(each): each for each in catalogue(cluster.spec.kubernetes.version).values()}
     return HostConfig(
         files=(*_files(declared), *metadata.files(cluster), *_own_files(cluster, plan, declared)),
-        secrets=(SecretRef("kubernetes-ca.crt", CA, 0o644),),
+        secrets=(SecretRef("kubernetes-ca.crt", CA, 0o644), SecretRef("kubelet-serving-ca.crt", SERVING_CA, 0o644)),
         downloads=tuple(
             Download(
                 artefacts[program["url"]],
@@ -93,7 +95,7 @@ def in_region(
     operators = given or {}
     found = {
         "inventory_hostname": OWN_NAME,
-        **of_all(cluster, source, f"{plan.endpoint}:{API_PORT}", "", in_cloud=True),
+        **of_all(cluster, source, f"{plan.endpoint}:{API_PORT}", "", "", in_cloud=True),
         **operators.get("all", {}),
         **of_pool(cluster.spec.control_plane.cloud, pool, cluster.spec.pools[pool]),
         **kubelet_of_pool(cluster.spec, pool),
@@ -150,7 +152,7 @@ def _settings(cluster: Cluster, plan: AddressPlan, declared: tuple[Declaration, 
         "placeholders": {"name": OWN_NAME, "address": OWN_ADDRESS},
         "kernel": list(_kernel(declared)),
         "join": {name: join[name] for name in ("config", "endpoint", "patches", "machine")}
-        | {"ca": CA, "token": JOIN_TOKEN},
+        | {"ca": CA, "serving_ca": SERVING_CA, "token": JOIN_TOKEN},
         "followers": followers,
     }
 

@@ -16,6 +16,7 @@ import yaml
 from jinja2 import StrictUndefined
 from jinja2.nativetypes import NativeEnvironment
 from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import missing
 
 ORDER = ("base", "neighbours", "containerd", "flannel", "kubelet")
@@ -47,16 +48,18 @@ def _joined(parts: Iterator[Any]) -> Any:
 
 
 class _Context(Context):
-    """Variables whose values are templates themselves are evaluated when they are asked for."""
+    """A role's own variables may be templates, which are evaluated when they are asked for. What it is given never is one."""
 
     def resolve_or_missing(self, key: str) -> Any:
         found = super().resolve_or_missing(key)
         environment = self.environment
         assert isinstance(environment, _Environment)
-        return found if found is missing or callable(found) else environment.role.value(found)
+        return environment.role.value(found) if environment.role.is_own(key) and found is not missing else found
 
 
-class _Environment(NativeEnvironment):
+class _Environment(ImmutableSandboxedEnvironment, NativeEnvironment):
+    """Even a role's text reaches no attribute of Python's."""
+
     context_class = _Context
 
     def __init__(self, role: _Role) -> None:
@@ -79,7 +82,9 @@ def _dict2items(values: Mapping[str, Any], key_name: str, value_name: str) -> li
 class _Role:
     def __init__(self, name: str, variables: Mapping[str, Any]) -> None:
         self._name = name
-        self._variables = {**self._read("defaults"), **variables, **self._read("vars")}
+        defaults, own = self._read("defaults"), self._read("vars")
+        self._variables = {**defaults, **variables, **own}
+        self._own = {*defaults, *own} - (set(variables) - set(own))
         self._environment = _Environment(self)
 
     def _read(self, part: str) -> dict[str, Any]:
@@ -95,8 +100,12 @@ class _Role:
                 )
             yield Declaration(self._name, module, self.value(task[module]))
 
+    def is_own(self, variable: str) -> bool:
+        """Whether the value of a variable is the role's text, in its defaults or vars."""
+        return variable in self._own
+
     def value(self, raw: Any) -> Any:
-        """`raw` with every template in it evaluated."""
+        """A text of the role's own, with every template in it evaluated."""
         if isinstance(raw, str):
             return self._rendered(raw) if "{{" in raw or "{%" in raw else raw
         if isinstance(raw, Mapping):

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from cluster import hardware, places, preflight, versions
+from cluster import hardware, places, preflight
 from cluster.artefacts import Artefact, ArtefactSource, catalogue
+from cluster.images import PAUSE, by_digest
 from cluster.kernel import command_line
 from cluster.pools import Pool
 from cluster.spec import Cloud, Cluster
@@ -24,9 +25,11 @@ _MIRRORED = ("registry.k8s.io", "docker.io")
 
 
 def of_all(
-    cluster: Cluster, source: ArtefactSource, endpoint: str, ca_pem: str, *, in_cloud: bool = False
+    cluster: Cluster, source: ArtefactSource, endpoint: str, ca_pem: str, serving_ca_pem: str, *, in_cloud: bool = False
 ) -> Variables:
-    """What all workers at sites share, or all in the region with `in_cloud`. endpoint: host:port of the API servers.
+    """What all workers at sites share, or all in the region with `in_cloud`.
+
+    endpoint: host:port of the API servers. ca_pem, serving_ca_pem: as in `ClusterOutputs`.
 
     Raises KeyError where `source` has no checksum for a program.
     """
@@ -39,12 +42,13 @@ def of_all(
             name.replace("-", "_"): _download(source, programs[name])
             for name in ("containerd", "runc", "cni-plugins", "crictl")
         },
-        "containerd_sandbox_image": f"registry.k8s.io/pause:{versions.PAUSE}",
+        "containerd_sandbox_image": by_digest(cluster.spec, PAUSE),
         "containerd_registry_mirrors": dict.fromkeys(_MIRRORED, source.registry) if source.registry else {},
         "flannel_downloads": {"flanneld": _download(source, programs["flanneld"])},
         "flannel_files": files["flannel"],
         "kubelet_downloads": {name: _download(source, programs[name]) for name in ("kubelet", "kubeadm")},
         "kubelet_ca_pem": ca_pem,
+        "kubelet_serving_ca_pem": serving_ca_pem,
         "kubelet_endpoint": endpoint,
         "kubelet_follower": "flanneld.service",
         "kubelet_max_pods": cluster.spec.network.max_pods,

@@ -32,6 +32,26 @@ def named(subject: Subject) -> Iterator[Finding]:
             yield Finding((*where, "team"), message, hint, also=((*_PLACE, before, "team"),))
 
 
+def home(subject: Subject) -> Iterator[Finding]:
+    """The controllers' pool is there, and has a host."""
+    tenancy, pools = subject.spec.tenancy, subject.spec.pools
+    if tenancy is None or tenancy.controllers is None:
+        return
+    where: Where = ("tenancy", "controllers")
+    pool = pools.get(tenancy.controllers)
+    if pool is None:
+        hint = f"its pools: {', '.join(sorted(pools)) or 'none'}"
+        yield Finding(where, f"{tenancy.controllers} is no pool of {subject.spec.name}", hint)
+    elif not pool.site and not pool.max:
+        message = f"{tenancy.controllers} never has a machine; no controller would run"
+        yield Finding(
+            where,
+            message,
+            f"give pools.{tenancy.controllers} a max, or write another",
+            also=(("pools", tenancy.controllers),),
+        )
+
+
 def room(subject: Subject) -> Iterator[Finding]:
     """A pool at a site has the machines of its file, one in the region grows to its max."""
     by_pool: dict[str, list[int]] = defaultdict(list)
@@ -87,6 +107,7 @@ def _allocations(tenancy: Tenancy | None) -> tuple[Allocation, ...]:
 
 RULES: tuple[tuple[str, Rule], ...] = (
     ("TEN-012", named),
+    ("TEN-012", home),
     ("TEN-013", room),
     ("TEN-014", own_key),
     ("TEN-015", times),

@@ -21,7 +21,7 @@ MOST_IN_ONE_GROUP = 100
 MOST_TAGS, OWN_TAGS = 50, 8
 """Of a resource; those that a pool's scale set has without any label or taint."""
 _RESERVATION = re.compile(r"/subscriptions/.+/capacityReservationGroups/[^/]+", re.IGNORECASE)
-_IMAGE = re.compile(r"/(subscriptions|SharedGalleries|CommunityGalleries)/.+|[^:/]+:[^:/]+:[^:/]+:[^:/]+")
+_IMAGE = re.compile(r"/(subscriptions|SharedGalleries|CommunityGalleries)/[\w/.()-]+|[\w.-]+(:[\w.-]+){3}")
 
 
 def pools_of_azure(subject: Subject) -> Iterator[Finding]:

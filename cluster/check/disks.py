@@ -11,8 +11,8 @@ from cluster.document import Where
 from cluster.fields import did_you_mean, near
 from cluster.spec import Cloud, EtcdCluster, EtcdHosts, Profile
 
-_LOCAL = "local-nvme"
-_LAB = ("lab-folder", _LOCAL)
+LOCAL = "local-nvme"
+_LAB = ("lab-folder", LOCAL)
 ADVICE = {
     Cloud.AZURE: ("Standard_L8s_v3", "premium_ssd_v2"),
     Cloud.AWS: ("i4i.xlarge", "io2"),
@@ -38,7 +38,7 @@ def disk(subject: Subject) -> Iterator[Finding]:
             yield Finding(where, message, unless_newer(hint, facts) if facts else hint, also=also, unknown=bool(facts))
         elif facts and not facts.disks[etcd.disk].fast:
             yield _slow(role, etcd, facts, subject)
-        elif facts and etcd.disk == _LOCAL:
+        elif facts and etcd.disk == LOCAL:
             on_main = role == "events" and events.hosts is EtcdHosts.MAIN
             yield from _without_local_disk("main" if on_main else role, main if on_main else etcd, where, facts, cloud)
 
@@ -46,7 +46,7 @@ def disk(subject: Subject) -> Iterator[Finding]:
 def local_disks(subject: Subject) -> Iterator[Finding]:
     """Two etcds on one host each need a disk of their own, or one would wait for the other's writes."""
     main, events, facts = subject.spec.etcd.main, subject.spec.etcd.events, of_cloud(subject)
-    if facts is None or events.hosts is not EtcdHosts.MAIN or not main.disk == events.disk == _LOCAL:
+    if facts is None or events.hosts is not EtcdHosts.MAIN or not main.disk == events.disk == LOCAL:
         return
     found = facts.machine_types.get(main.machine)
     if found and found.type and found.type.nvme and found.type.nvme.disks < 2:
@@ -63,7 +63,7 @@ def _slow(role: str, etcd: EtcdCluster, facts: Catalogue, subject: Subject) -> F
     return Finding(
         ("etcd", role, "disk"),
         f"etcd.{role} disk {etcd.disk} has {facts.disks[etcd.disk].latency}; every write would wait for it",
-        f"use {_LOCAL} (a machine such as {machine}) or {network}",
+        f"use {LOCAL} (a machine such as {machine}) or {network}",
         also=(("control_plane", "cloud"),),
         severity="error" if strict else "warning",
     )
@@ -77,6 +77,6 @@ def _without_local_disk(
         return
     if found.type.nvme is None and found.series.local_nvme == "listed":
         machine, network = ADVICE[cloud]
-        message = f"etcd.{where[1]} disk is {_LOCAL}, and {etcd.machine} has no local NVMe disk"
+        message = f"etcd.{where[1]} disk is {LOCAL}, and {etcd.machine} has no local NVMe disk"
         also: tuple[Where, ...] = (("control_plane", "cloud"), ("etcd", role, "machine"))
         yield Finding(where, message, f"write a machine that has one, such as {machine}, or disk: {network}", also=also)

@@ -1,4 +1,4 @@
-"""ETC-001 to ETC-009: each etcd by itself, and the two beside each other."""
+"""ETC-001 to ETC-010: each etcd by itself, and the two beside each other."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from cluster.check.backups import backups
-from cluster.check.disks import disk, local_disks
+from cluster.check.disks import LOCAL, disk, local_disks
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
 from cluster.layout import member_zones
@@ -176,11 +176,25 @@ def election_timeout(subject: Subject) -> Iterator[Finding]:
             yield Finding(where, message, "write 1s; 50s is the most, for members on different continents")
 
 
+def backed_up(subject: Subject) -> Iterator[Finding]:
+    """Local disks end with their machines. So says a policy too (`policies.etcd`), of what is about to be built."""
+    main = subject.spec.etcd.main
+    if main.disk == LOCAL and main.backup is None and not subject.cluster.is_lab:
+        yield Finding(
+            ("etcd", "main"),
+            "etcd.main is on local disks, which end with their machines, and has no backup",
+            "add etcd.main.backup: {every: 15m, keep: 30d}, or take a network disk",
+            also=(("etcd", "main", "disk"), ("etcd", "main", "backup")),
+            severity="error" if subject.spec.profile is Profile.PRODUCTION else "warning",
+        )
+
+
 RULES: tuple[tuple[str, Rule], ...] = (
     ("ETC-001", odd_members),
     ("ETC-002", member_count),
     ("ETC-003", nothing_shared),
     ("ETC-005", quota_size),
+    ("ETC-010", backed_up),
     ("ETC-006", zones_survive),
     ("ETC-007", election_timeout),
     ("ETC-008", disk),

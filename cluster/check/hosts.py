@@ -1,4 +1,4 @@
-"""INV-001, INV-002, INV-005: the machines of the hosts files."""
+"""INV-001, INV-002, INV-005, INV-012: the machines of the hosts files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from cluster.check.finding import Checked, Finding, Rule, Subject
 from cluster.document import Where
-from cluster.layout import KINDS
+from cluster.layout import KINDS, OF_THE_API
 from cluster.pools import Host
 
 _HEX_BYTE = re.compile(r"[0-9A-Fa-f]{2}")
@@ -67,6 +67,28 @@ def no_duplicates(subject: Subject) -> Iterator[Finding]:
         if _CLOUD_SIDE.fullmatch(machine.name):
             message = f"{machine.name} is the name of a host that the control plane has or may come to have"
             yield Finding((*where, "name"), message, f"write another, for example worker-{machine.name}")
+        if machine.name in OF_THE_API:
+            message = (
+                f"{machine.name} is a name by which the API is known; its kubelet would get no serving certificate"
+            )
+            yield Finding((*where, "name"), message, f"write another, for example worker-{machine.name}")
+
+
+_ANSIBLES = {
+    "all": "the group of all machines",
+    "ungrouped": "Ansible's group of machines without one",
+    "localhost": "the machine that Ansible runs on",
+}
+
+
+def not_a_group(subject: Subject) -> Iterator[Finding]:
+    """A name that means many: --limit gpu-a would touch the pool, a person would expect the host."""
+    taken = dict(_ANSIBLES)
+    taken |= {name: "a site" for name in subject.spec.sites} | {name: "a pool" for name in subject.spec.pools}
+    for where, _, host in subject.hosts():
+        if host.name in taken:
+            message = f"a host is named {host.name}, which is {taken[host.name]}; a run limited to it could mean either"
+            yield Finding((*where, "name"), message, f"write another, for example {host.name}-1")
 
 
 def mac_address(subject: Subject) -> Iterator[Finding]:
@@ -122,4 +144,5 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("INV-001", no_duplicates),
     ("INV-002", mac_address),
     ("INV-005", inside_rack),
+    ("INV-012", not_a_group),
 )

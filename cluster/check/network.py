@@ -1,12 +1,13 @@
-"""NET-001 to NET-011: ranges, and addresses within them."""
+"""NET-001 to NET-012: ranges, and addresses within them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from ipaddress import IPv4Network
 
 from cluster.check.finding import Finding, Rule, Subject
-from cluster.check.ranges import DOCKER, Range, overlapping, ranges, suggestion
+from cluster.check.ranges import DOCKER, Range, free, overlapping, ranges, suggestion
 from cluster.layout import API_SERVICE, DNS_SERVICE
 from cluster.spec import Cloud
 
@@ -33,17 +34,20 @@ def no_overlap(subject: Subject) -> Iterator[Finding]:
     foreign = [other for checked in subject.others for other in ranges(checked)]
     everything = [*own, *foreign]
     networks = [one.network for one in everything]
-    for low, high in sorted(overlapping(networks)):
+
+    def may(low: int, high: int) -> bool:
+        return low >= len(own) or (high >= len(own) and _may_be_shared(everything[low], everything[high]))
+
+    room = cache(lambda prefix: suggestion(prefix, networks))
+    for low, high in sorted(overlapping(networks, may)):
         one, other = everything[low], everything[high]
-        if low >= len(own) or (high >= len(own) and _may_be_shared(one, other)):
-            continue
         shared = max(one.network, other.network, key=lambda network: network.prefixlen)
         whose = f" of cluster {other.cluster}" if high >= len(own) else ""
         lost = _LOST.get(one.name, "hosts in both could not tell which network a packet is for")
         yield Finding(
             one.where,
             f"{one} overlaps {other}{whose}",
-            f"choose {one.name} outside {other.network}{suggestion(one.network.prefixlen, networks)}",
+            f"choose {one.name} outside {other.network}{room(one.network.prefixlen)}",
             (f"shared range: {shared} ({shared.num_addresses} addresses); {lost}",),
             also=() if whose else (other.where,),
         )
@@ -172,6 +176,25 @@ def services_size(subject: Subject) -> Iterator[Finding]:
         yield Finding(("network", "services"), message, "use a /16, or at least a /24", also=(("network", "dns_ip"),))
 
 
+def private(subject: Subject) -> Iterator[Finding]:
+    """Whoever has such an address on the internet can't be reached from the cluster any more."""
+    if subject.spec.network.allow_public_ranges:
+        return
+    listed = ranges(subject)
+    taken = [one.network for one in listed]
+    for one in listed:
+        special = any(one.network.overlaps(block) for block, _ in _RESERVED)
+        if one.where[0] == "network" and one.network.is_global and not special:
+            room = free(one.network.prefixlen, taken)
+            taken += [room] if room else []
+            hint = f"choose a private range{f', for example {room}' if room else ''}"
+            yield Finding(
+                one.where,
+                f"{one} is public: what others have there on the internet could not be reached from the cluster",
+                f"{hint}; if it is yours, add network.allow_public_ranges: true",
+            )
+
+
 RULES: tuple[tuple[str, Rule], ...] = (
     ("NET-001", no_overlap),
     ("NET-004", enough_pod_ranges),
@@ -179,5 +202,6 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("NET-006", dns_address),
     ("NET-007", flannel_range),
     ("NET-008", reserved),
+    ("NET-012", private),
     ("NET-011", services_size),
 )

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where, show
 from cluster.fields import did_you_mean, near
 from cluster.pools import Pool
+from cluster.words import LABEL_KEY, LABEL_RULE, LABEL_VALUE
 
-# Kubernetes' qualified names: an optional DNS prefix, and at most 63 characters.
-_PREFIX = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*"
-_PART = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
-_KEY = re.compile(f"(?:({_PREFIX})/)?({_PART})")
-_VALUE = re.compile(f"(?:{_PART})?")
 _OF_REGION = (
     *("machine", "max", "min", "balloons", "zones", "image", "allow_no_driver"),
     *("spot", "reservation", "placement", "rdma", "disk_size"),
 )
-_PART_RULE = "letters, digits, '-', '_' and '.', at most 63, with a letter or digit at both ends"
 
 # What a kubelet may say about its own node (k8s.io/kubelet/pkg/apis, well_known_labels.go).
 _OWN_PREFIXES = ("kubelet.kubernetes.io", "node.kubernetes.io")
@@ -103,13 +97,13 @@ def _label(where: Where, what: str, key: str, value: str) -> Iterator[Finding]:
 
 
 def _syntax(where: Where, what: str, key: str, value: str) -> Iterator[Finding]:
-    found = _KEY.fullmatch(key)
+    found = LABEL_KEY.fullmatch(key)
     if not found or len(found[1] or "") > 253:
         message = f"{what} {key} isn't a valid key; kubelets would not start"
-        yield Finding(where, message, f"write prefix/name or name; a name is {_PART_RULE}")
-    if not _VALUE.fullmatch(value):
+        yield Finding(where, message, f"write prefix/name or name; a name is {LABEL_RULE}")
+    if not LABEL_VALUE.fullmatch(value):
         message = f'{what} {key} has the value "{value}", which isn\'t valid; kubelets would not start'
-        yield Finding(where, message, f"a value is {_PART_RULE}, or empty")
+        yield Finding(where, message, f"a value is {LABEL_RULE}, or empty")
 
 
 RULES: tuple[tuple[str, Rule], ...] = (

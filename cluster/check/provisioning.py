@@ -9,7 +9,7 @@ from cluster.check.finding import Finding, Rule, Subject
 from cluster.disk_names import names_no_model
 from cluster.document import Where
 from cluster.pools import Host
-from cluster.provisioning import Provisioning, SystemDisk
+from cluster.provisioning import FirstStage, Provisioning, SystemDisk
 from cluster.sites import Site
 
 
@@ -38,6 +38,19 @@ def known_machines(subject: Subject) -> Iterator[Finding]:
             if host.bmc is None and provisioning.bmc:
                 message = f"{host.name} has no bmc, and {name} has provisioning.bmc: nothing could power it"
                 yield Finding(where, message, "add the address of its BMC, or remove provisioning.bmc", also=also)
+
+
+def first_stage(subject: Subject) -> Iterator[Finding]:
+    """A program that nobody else can put there, and that knows whom it fetches from."""
+    for _, where, _, provisioning in _provisioned(subject):
+        first, place = provisioning.first_stage, (*where, "first_stage")
+        if first and not provisioning.server.startswith("https://"):
+            message = f"first_stage {first.value} and server {provisioning.server}: whoever is on that network can answer as it"
+            hint = "write https://, and build iPXE with the authority of the server's certificate (TRUST=)"
+            yield Finding(place, message, hint, also=((*where, "server"),))
+        if first is FirstStage.MEDIA and not (provisioning.media or "").startswith("https://"):
+            message = "first_stage media, and media is no https address, so the image on the way could be anybody's"
+            yield Finding(place, message, "write media: https://..., or first_stage: secure-boot", also=(where,))
 
 
 def system_disk(subject: Subject) -> Iterator[Finding]:
@@ -130,4 +143,5 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("PRV-006", trusted_bmcs),
     ("PRV-007", routers),
     ("PRV-008", own_iron),
+    ("PRV-009", first_stage),
 )

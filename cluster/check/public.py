@@ -32,11 +32,7 @@ def ranges_of_the_internet(subject: Subject) -> Iterator[Finding]:
         return
     for index, network in enumerate(public.operators):
         where = (*_WHERE, "operators", index)
-        if network.prefixlen == 0:
-            message = f"control_plane.public.operators lets in {network}, all of the internet"
-            hint = "name the ranges that operators come from; certificates alone guard the API then"
-            yield Finding(where, message, hint, severity="warning")
-        elif network.is_private and not any(network.subnet_of(block) for block in DOCUMENTATION):
+        if network.is_private and not any(network.subnet_of(block) for block in DOCUMENTATION):
             message = f"control_plane.public.operators has {network}, from which nothing comes over the internet"
             yield Finding(where, message, "write it into control_plane.operators, for those with a line to the region")
 

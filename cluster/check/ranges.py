@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network
+from itertools import islice
 
 from cluster.check.finding import Checked
 from cluster.document import Where
@@ -47,18 +48,25 @@ def ranges(checked: Checked) -> tuple[Range, ...]:
     return tuple(listed)
 
 
-def overlapping(listed: Sequence[IPv4Network]) -> Iterator[tuple[int, int]]:
-    """Every pair of indices (low, high) whose ranges share an address.
+_MOST_AROUND = 5
+
+
+def overlapping(
+    listed: Sequence[IPv4Network], may: Callable[[int, int], bool] = lambda low, high: False
+) -> Iterator[tuple[int, int]]:
+    """Pairs of indices (low, high) whose ranges share an address and, by `may`, must not.
 
     Two CIDR ranges are apart or one holds the other, so one pass in the order of their first
-    addresses, with the ranges still open on a stack, finds all pairs.
+    addresses, with the ranges still open on a stack, finds all pairs. Of the ranges around one, the nearest five
+    that it must not share with are told: a thousand equal ones would be half a million pairs.
     """
     order = sorted(range(len(listed)), key=lambda i: (int(listed[i].network_address), listed[i].prefixlen, i))
     around: list[int] = []
     for index in order:
         while around and int(listed[around[-1]].broadcast_address) < int(listed[index].network_address):
             around.pop()
-        yield from ((min(index, outer), max(index, outer)) for outer in around)
+        pairs = ((min(index, outer), max(index, outer)) for outer in reversed(around))
+        yield from islice((pair for pair in pairs if not may(*pair)), _MOST_AROUND)
         around.append(index)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
 from cluster.registries import EVERY, Registries
+from cluster.spec import Profile
 
 
 def _registries(subject: Subject) -> Iterator[tuple[str, Where, Registries]]:
@@ -36,11 +37,17 @@ def mirrors(subject: Subject) -> Iterator[Finding]:
 
 
 def plain(subject: Subject) -> Iterator[Finding]:
-    """Without TLS nothing is signed, and whoever is on the way may change an image that is named by a tag."""
+    """Without TLS nothing is signed, and whoever is on the way may change an image that is named by a tag. Menagerie's own are
+    pulled by digest, whose bytes containerd checks; what teams name is theirs to say, and no setting of containerd's asks for it."""
     for name, where, registries in _registries(subject):
         if registries.plain_http and registries.ca:
             message = f"the mirrors of {name} have an authority, and are spoken to without TLS"
             yield Finding((*where, "ca"), message, "remove plain_http or ca", also=((*where, "plain_http"),))
+        elif registries.plain_http and subject.spec.profile is Profile.PRODUCTION:
+            message = f"the mirrors of {name} are spoken to without TLS: whoever is on the way chooses what teams' images hold "
+            message += "that are named by a tag"
+            hint = "give the mirrors a certificate, and write its authority as ca"
+            yield Finding((*where, "plain_http"), message, hint, severity="warning")
 
 
 RULES: tuple[tuple[str, Rule], ...] = (("REG-002", mirrors), ("REG-002", plain))

@@ -69,6 +69,16 @@ def installing(subject: Subject) -> Iterator[Finding]:
     if subject.spec.repair.reinstall and not any(site.provisioning and site.provisioning.bmc for site in sites):
         message = "repair.reinstall is true, and no site has provisioning.bmc, by which machines are installed"
         yield Finding(("repair", "reinstall"), message, "remove it, or give a site provisioning")
+    for name, site in subject.spec.sites.items():
+        own = site.provisioning
+        if subject.spec.repair.reinstall and own and own.bmc and not own.first_stage:
+            message = (
+                f"repair.reinstall is true, and machines of {name} boot what whoever is on their network answers; repair "
+                "refuses to install them"
+            )
+            hint = "write provisioning.first_stage, once docs/provisioning.md is done; until then a repair ends as a ticket"
+            where: Where = ("sites", name, "provisioning")
+            yield Finding(("repair", "reinstall"), message, hint, severity="warning", also=(where,))
 
 
 def _size(cluster: Cluster, pool: str) -> int:

@@ -1,9 +1,10 @@
-"""TEN-001 to TEN-008: directories that can't be read safely, and allowances that contradict themselves."""
+"""TEN-001 to TEN-008, TEN-016: directories that can't be read safely, and allowances that contradict themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from cluster import counts
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where, show
 from cluster.tenancy import Allowance, ContainerLimits, Ldap, PodSecurity, Tenancy, amount
@@ -89,6 +90,28 @@ def privileged(subject: Subject) -> Iterator[Finding]:
             )
 
 
+def fits(subject: Subject) -> Iterator[Finding]:
+    """Nobody fills etcd main alone. Whether all do together is told where people are known (`tenancy.directory.check`)."""
+    tenancy, room = subject.spec.tenancy, subject.spec.etcd.main.quota
+    if tenancy is None:
+        return
+    listed: list[tuple[Where, str, dict[str, str]]] = [
+        (("people",), "a person", counts.people(tenancy.people)),
+        (("teams",), "a team", counts.teams(tenancy.teams)),
+    ]
+    listed += [
+        (("teams", "only", name), f"team {name}", counts.teams(counts.team(tenancy, name)))
+        for name in tenancy.teams.only
+    ]
+    for place, who, quota in listed:
+        number = counts.objects(quota)
+        if number * counts.LARGEST > room * tenancy.overcommit:
+            where = (*_PLACE, *place)
+            message = f"{who} may have {counts.reckoned(number)}; etcd.main.quota is {counts.gibibytes(room)}"
+            hint = f"lower count/… in {show((*where, 'quota'))}, or accept it: tenancy.overcommit: {counts.times(number, room)}"
+            yield Finding(where, message, hint, severity="warning")
+
+
 def _ldap(subject: Subject) -> Ldap | None:
     return subject.spec.tenancy.directory.ldap if subject.spec.tenancy else None
 
@@ -121,4 +144,5 @@ RULES: tuple[tuple[str, Rule], ...] = (
     ("TEN-006", limits),
     ("TEN-007", believed),
     ("TEN-008", privileged),
+    ("TEN-016", fits),
 )

@@ -7,9 +7,14 @@ system), so they travel in the API servers' bundle as `cluster.files.STORAGE_CLA
 from cluster.spec import Cluster
 from control_plane.csi import pods, rights
 from control_plane.csi.classes import storage_classes as storage_classes
-from control_plane.csi.drivers import drivers
+from control_plane.csi.drivers import drivers as drivers
 from control_plane.csi.rights import NAMESPACE as NAMESPACE
 from control_plane.objects import Object
+
+
+def workloads(cluster: Cluster) -> tuple[str, ...]:
+    """Names of the drivers' Deployments and DaemonSets. They need no digest, as pods do."""
+    return tuple(rights.account(driver, part) for driver in drivers(cluster) for part in ("controller", "node"))
 
 
 def objects(cluster: Cluster) -> tuple[Object, ...]:

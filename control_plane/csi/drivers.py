@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cluster import versions
+from cluster import images, versions
 from cluster.spec import Cloud, Cluster
 from cluster.storage import has_block, has_file
 
@@ -62,8 +62,7 @@ class Driver:
 
     name: str
     short: str
-    repository: str
-    version: str
+    image: str
     ports: tuple[int, int]
     sidecars: tuple[tuple[Sidecar, str], ...]
     controller: Callable[[Cluster], tuple[str, ...]]
@@ -81,16 +80,11 @@ class Driver:
         """Whether a volume is attached to a machine before it is mounted."""
         return any(sidecar is ATTACHER for sidecar, _ in self.sidecars)
 
-    @property
-    def image(self) -> str:
-        return f"{self.repository}:v{self.version}"
-
 
 EBS = Driver(
     name="ebs.csi.aws.com",
     short="ebs",
-    repository="public.ecr.aws/ebs-csi-driver/aws-ebs-csi-driver",
-    version=versions.AWS_EBS_CSI,
+    image=images.EBS,
     ports=(29600, 29601),
     sidecars=((PROVISIONER, "60s"), (ATTACHER, "6m"), (RESIZER, "60s")),
     controller=lambda cluster: (
@@ -108,8 +102,7 @@ EBS = Driver(
 EFS = Driver(
     name="efs.csi.aws.com",
     short="efs",
-    repository="public.ecr.aws/efs-csi-driver/amazon/aws-efs-csi-driver",
-    version=versions.AWS_EFS_CSI,
+    image=images.EFS,
     ports=(29610, 29611),
     sidecars=((PROVISIONER, "15s"),),
     controller=lambda cluster: ("--logtostderr", f"--tags=menagerie:true cluster:{cluster.name}"),
@@ -126,8 +119,7 @@ EFS = Driver(
 AZURE_DISK = Driver(
     name="disk.csi.azure.com",
     short="azuredisk",
-    repository="mcr.microsoft.com/oss/v2/kubernetes-csi/azuredisk-csi",
-    version=versions.AZURE_DISK_CSI,
+    image=images.AZURE_DISK,
     ports=(29602, 29603),
     sidecars=((PROVISIONER, "30s"), (ATTACHER, "1200s"), (RESIZER, "240s")),
     controller=lambda cluster: (
@@ -149,8 +141,7 @@ AZURE_DISK = Driver(
 AZURE_FILE = Driver(
     name="file.csi.azure.com",
     short="azurefile",
-    repository="mcr.microsoft.com/oss/v2/kubernetes-csi/azurefile-csi",
-    version=versions.AZURE_FILE_CSI,
+    image=images.AZURE_FILE,
     ports=(29612, 29613),
     sidecars=((PROVISIONER, "1200s"), (RESIZER, "120s")),
     controller=lambda cluster: ("--allow-empty-cloud-config=false", "--cloud-config-secret-name="),
@@ -160,8 +151,7 @@ AZURE_FILE = Driver(
 PERSISTENT_DISK = Driver(
     name="pd.csi.storage.gke.io",
     short="pd",
-    repository="registry.k8s.io/cloud-provider-gcp/gcp-compute-persistent-disk-csi-driver",
-    version=versions.GCP_PD_CSI,
+    image=images.PERSISTENT_DISK,
     ports=(29620, 29621),
     sidecars=((PROVISIONER, "250s"), (ATTACHER, "250s"), (RESIZER, "250s")),
     controller=lambda cluster: (
@@ -183,8 +173,7 @@ PERSISTENT_DISK = Driver(
 FILESTORE = Driver(
     name="filestore.csi.storage.gke.io",
     short="filestore",
-    repository="registry.k8s.io/cloud-provider-gcp/gcp-filestore-csi-driver",
-    version=versions.GCP_FILESTORE_CSI,
+    image=images.FILESTORE,
     ports=(29630, 29631),
     sidecars=((PROVISIONER, "250s"), (RESIZER, "120s")),
     controller=lambda cluster: (

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.pools import POOL_LABEL
+from cluster.images import sidecar as sidecar_image
+from cluster.pools import POOL_LABEL, TRUSTED_POOL
 from cluster.spec import Cloud, Cluster
 from cluster.storage import controllers_pool
 from control_plane.csi.drivers import AZURE_FOLDER, LIVENESS, REGISTRAR, Driver, HostPath, Sidecar
@@ -90,7 +91,7 @@ def _controller(cluster: Cluster, driver: Driver, labels: dict[str, str]) -> Obj
         main["volumeMounts"].append({"name": "cloud", "mountPath": AZURE_FOLDER, "readOnly": True})
     return {
         **_pod(driver, "controller", "system-cluster-critical"),
-        "nodeSelector": {"kubernetes.io/os": "linux", POOL_LABEL: pool},
+        "nodeSelector": {"kubernetes.io/os": "linux", TRUSTED_POOL: pool},
         "tolerations": [*_of_pool(cluster, pool), *_gone()],
         "affinity": {
             "podAntiAffinity": {
@@ -207,7 +208,7 @@ def _main(cluster: Cluster, driver: Driver, part: str) -> Object:
 def _sidecar(cluster: Cluster, sidecar: Sidecar, more: tuple[str, ...]) -> dict[str, Any]:
     return {
         "name": sidecar.name,
-        "image": image(cluster, f"registry.k8s.io/sig-storage/{sidecar.name}:v{sidecar.version}"),
+        "image": image(cluster, sidecar_image(sidecar.name, sidecar.version)),
         "args": [f"--csi-address={_SOCKET}", "--v=2", *sidecar.arguments, *more],
         "resources": _resources("256Mi"),
         "securityContext": _READ_ONLY,

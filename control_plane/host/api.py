@@ -59,10 +59,10 @@ class Api:
         finally:
             connection.close()
 
-    def watch(self, path: str, version: str) -> Iterator[dict[str, Any]]:
-        """Objects of a list that came or changed since a version of it, until the server ends the watch."""
-        query = f"{'&' if '?' in path else '?'}resourceVersion={version}&watch=true&timeoutSeconds={WATCH_S}"
-        connection = http.client.HTTPSConnection(self.host, self.port, timeout=WATCH_S + 30, context=self._tls)
+    def watch(self, path: str, version: str, wait_s: int = WATCH_S) -> Iterator[dict[str, Any]]:
+        """Objects of a list that came or changed since a version of it, until the server ends the watch, after `wait_s`."""
+        query = f"{'&' if '?' in path else '?'}resourceVersion={version}&watch=true&timeoutSeconds={wait_s}"
+        connection = http.client.HTTPSConnection(self.host, self.port, timeout=wait_s + 30, context=self._tls)
         try:
             for line in _send(connection, "GET", path + query, None, ""):
                 event = json.loads(line)

@@ -1,7 +1,8 @@
 """kubelet-csr-approver: approves serving certificates that kubelets ask for, for their own name and addresses.
 
-kube-controller-manager signs them and approves none by itself, for it can't know which names belong
-to a node. Refused requests stay pending, with the reason in the journal, for a human to look at.
+kube-controller-manager signs them, with an authority that nobody but API servers trusts, and approves none by itself, for
+it can't know which names belong to a node. Refused requests stay pending, with the reason in the journal, for a human to
+look at; so do those that can't be decided yet, which are looked at again.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import binascii
 import ipaddress
 import json
 import os
+import re
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any
 
 from . import csr
-from .api import Api, ApiError, forever
+from .api import WATCH_S, Api, ApiError, forever
+from .claims import Address, Claims, NotYet, Refused
 from .der import Malformed
 from .phases import SETTINGS
 
@@ -27,29 +30,49 @@ NODE = "system:node:"
 USAGES = ({"digital signature", "server auth"}, {"digital signature", "key encipherment", "server auth"})
 
 
-def refusal(spec: dict[str, Any], ranges: Sequence[ipaddress.IPv4Network]) -> str | None:
-    """Why a CertificateSigningRequest's spec must not be approved; None where it may be.
+AGAIN_S = 5
+"""After which a request is looked at again that could not be decided: its Node comes at about the same time."""
 
-    `ranges` are those in which nodes have their addresses.
-    """
+
+class Reserved:
+    """Names of the control plane, which no node may have. names: whole ones. kinds: with a number behind. zones: what they end in."""
+
+    def __init__(self, names: list[str], kinds: list[str], zones: list[str]) -> None:
+        self._names = frozenset(name.lower() for name in (*names, "localhost", "kubernetes"))
+        self._hosts = re.compile(rf"(?:{'|'.join(map(re.escape, kinds))})-[0-9]+|[0-9.]+")
+        self._zones = tuple("." + zone.lower().strip(".") for zone in (*zones, "svc"))
+
+    def has(self, name: str) -> bool:
+        lower = name.lower().rstrip(".")
+        return lower in self._names or f".{lower}".endswith(self._zones) or self._hosts.fullmatch(lower) is not None
+
+
+def read(spec: dict[str, Any], reserved: Reserved) -> tuple[str, tuple[Address, ...]]:
+    """The node that asks for a certificate, and the addresses that it asks for. Refused where it must have none whatever these
+    are."""
     user = str(spec.get("username", ""))
     node = user[len(NODE) :]
     if spec.get("signerName") != SIGNER:
-        return f"signer {spec.get('signerName')}"
+        raise Refused(f"signer {spec.get('signerName')}")
     if not user.startswith(NODE) or not node:
-        return f"asked for by {user}, which is no node"
+        raise Refused(f"asked for by {user}, which is no node")
+    if reserved.has(node):
+        raise Refused(f"{node} is a name of the control plane")
     if "system:nodes" not in spec.get("groups", []):
-        return f"{user} is not in the group system:nodes"
+        raise Refused(f"{user} is not in the group system:nodes")
     if set(spec.get("usages", [])) not in USAGES:
-        return f"usages {', '.join(spec.get('usages', []))}"
+        raise Refused(f"usages {', '.join(spec.get('usages', []))}")
     try:
         request = csr.parse(base64.b64decode(spec["request"], validate=True).decode("ascii"))
     except (Malformed, binascii.Error, UnicodeDecodeError, KeyError) as error:
-        return f"unreadable: {error}"
-    return _wrong_names(request, user, node, ranges)
+        raise Refused(f"unreadable: {error}") from None
+    wrong = _wrong_names(request, user, node)
+    if wrong:
+        raise Refused(wrong)
+    return node, tuple(dict.fromkeys(request.addresses))
 
 
-def _wrong_names(request: csr.Request, user: str, node: str, ranges: Sequence[ipaddress.IPv4Network]) -> str | None:
+def _wrong_names(request: csr.Request, user: str, node: str) -> str | None:
     if request.common_name != user:
         return f"asked for by {user} in the name of {request.common_name}"
     if request.organizations != ("system:nodes",):
@@ -59,9 +82,6 @@ def _wrong_names(request: csr.Request, user: str, node: str, ranges: Sequence[ip
     foreign = [name for name in request.dns_names if name != node]
     if foreign:
         return f"{user} asks for the names {', '.join(foreign)}"
-    outside = [str(a) for a in request.addresses if not any(a in network for network in ranges)]
-    if outside:
-        return f"{user} asks for {', '.join(outside)}, outside of the ranges of nodes"
     if not request.dns_names and not request.addresses:
         return "no name and no address"
     return None
@@ -84,49 +104,56 @@ def approval(request: dict[str, Any]) -> dict[str, Any]:
 
 
 class Approver:
-    """Decides about each request once; remembers refusals so that they are told once."""
+    """Decides about each request once; remembers what it told, so that it is told once."""
 
-    def __init__(self, api: Api, ranges: Sequence[ipaddress.IPv4Network]) -> None:
-        self._api = api
-        self._ranges = ranges
+    def __init__(self, api: Api, reserved: Reserved, claims: Claims) -> None:
+        self._api, self._reserved, self._claims = api, reserved, claims
         self._told: dict[str, str] = {}
 
-    def decide(self, request: dict[str, Any]) -> None:
-        """Approve, or say why not. Losing a race against the approver of another host is success."""
-        name, uid = request["metadata"]["name"], request["metadata"]["uid"]
+    def decide(self, request: dict[str, Any]) -> bool:
+        """Approve, or say why not. Whether it is decided; losing a race against another host's approver is."""
+        name = request["metadata"]["name"]
         if not pending(request):
-            return
-        reason = refusal(request["spec"], self._ranges)
-        if reason:
-            if self._told.setdefault(uid, "") != reason:
-                self._told[uid] = reason
-                print(f"{name} is left pending: {reason}", flush=True)
-            return
+            return True
+        try:
+            self._claims.settle(*read(request["spec"], self._reserved))
+        except (Refused, NotYet) as reason:
+            self._tell(request, str(reason))
+            return isinstance(reason, Refused)
         thing = {**approval(request), "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
         try:
             self._api.call("PUT", f"{LIST}/{name}/approval", thing)
         except ApiError as error:
             if error.status not in (404, 409):
                 raise
-            return
+            return True
         print(f"{name} approved for {request['spec']['username']}", flush=True)
+        return True
+
+    def _tell(self, request: dict[str, Any], reason: str) -> None:
+        uid = request["metadata"]["uid"]
+        if self._told.setdefault(uid, "") != reason:
+            self._told[uid] = reason
+            print(f"{request['metadata']['name']} is left pending: {reason}", flush=True)
 
     def follow(self) -> None:
         """Decide about all that is there, then about what comes, until the server ends the watch."""
         listed = self._api.call("GET", f"{LIST}?{SELECTOR}")
         uids = {item["metadata"]["uid"] for item in listed["items"]}
         self._told = {uid: reason for uid, reason in self._told.items() if uid in uids}
-        for item in listed["items"]:
-            self.decide(item)
-        for item in self._api.watch(f"{LIST}?{SELECTOR}", listed["metadata"]["resourceVersion"]):
-            self.decide(item)
+        decided = [self.decide(item) for item in listed["items"]]
+        wait_s = WATCH_S if all(decided) else AGAIN_S
+        for item in self._api.watch(f"{LIST}?{SELECTOR}", listed["metadata"]["resourceVersion"], wait_s):
+            if not self.decide(item):
+                # The list that follows has it again, and waits no longer than `AGAIN_S`.
+                return
 
 
 def main() -> None:
-    ranges: list[ipaddress.IPv4Network] = [
-        ipaddress.IPv4Network(text) for text in json.loads(SETTINGS.read_text())["node_ranges"]
-    ]
-    forever(Approver(Api(Path(os.environ["CREDENTIALS_DIRECTORY"], "kubeconfig")), ranges).follow)
+    told = json.loads(SETTINGS.read_text())["serving"]
+    api = Api(Path(os.environ["CREDENTIALS_DIRECTORY"], "kubeconfig"))
+    claims = Claims(api, tuple(ipaddress.IPv4Network(text) for text in told["workers"]))
+    forever(Approver(api, Reserved(told["names"], told["kinds"], told["zones"]), claims).follow)
 
 
 if __name__ == "__main__":

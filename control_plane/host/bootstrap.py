@@ -6,6 +6,8 @@ Its credential, with all rights, is made for the minute it takes and lies in mem
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import http.client
 import json
 import os
@@ -16,22 +18,30 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from .api import Api, ApiError
-from .phases import RUN, SETTINGS, kubeadm, trusting_all, write
+from . import tokens
+from .api import Api, ApiError, decoded
+from .labels import Keeper
+from .phases import RUN, SETTINGS, TEMPLATE, kubeadm, trusting_all, write
 
 MANIFESTS = Path("/etc/kubernetes/menagerie/manifests.json")
 # Facts of the stack are in these: they come with the secrets, and only where there are any.
 STORAGE_CLASSES = Path("/etc/kubernetes/menagerie/storage-classes.json")
 SCRATCH = Path("/run/cluster-bootstrap")
-PHASES = (["upload-config", "all"], ["bootstrap-token"], ["addon", "kube-proxy"])
+PHASES = (["upload-config", "all"],)
+PROXY_PHASE = ["addon", "kube-proxy"]
+PROXY = "/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy"
+MADE_OF = "menagerie.dev/made-of"
+"""Annotation of kube-proxy: a digest of what kubeadm and `kube_proxy` made it of."""
+FORMER = ("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/kubeadm:node-autoapprove-bootstrap",)
+"""What earlier releases made and no cluster may have: it gave a certificate of any node to any bearer of a bootstrap token."""
+INFO = "/api/v1/namespaces/kube-public/configmaps"
 CONFIG = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
 TRIES, PAUSE_S = 5, 2.0
 
 
 def phase(words: list[str], kubeconfig: Path) -> None:
     """One phase of `kubeadm init`. Another host may be at the same one: a lost race is run again."""
-    extra = ["--skip-token-print"] if words == ["bootstrap-token"] else []
-    command = ["init", "phase", *words, "--config", str(RUN / "kubeadm.yaml"), "--kubeconfig", str(kubeconfig), *extra]
+    command = ["init", "phase", *words, "--config", str(RUN / "kubeadm.yaml"), "--kubeconfig", str(kubeconfig)]
     for left in reversed(range(TRIES)):
         try:
             kubeadm(*command)
@@ -76,15 +86,89 @@ def apply(api: Api, item: dict[str, Any]) -> None:
             print(f"left as somebody changed it: {error}", flush=True)
 
 
+def apply_all(api: Api, items: list[dict[str, Any]]) -> None:
+    """In order. Nodes have their labels before there is a pod that goes by them: of a cluster that runs, none loses its node."""
+    labelled = False
+    for item in items:
+        if item["object"]["kind"] in ("Deployment", "DaemonSet") and not labelled:
+            Keeper(api).look()
+            labelled = True
+        apply(api, item)
+
+
 def replace(api: Api, item: dict[str, Any]) -> None:
     """A class can't change what it makes volumes of; those that it made do not need it. Another host may be at it too."""
+    remove(api, item["path"])
+    api.apply(item["path"], item["object"], "menagerie", force=True)
+    print(f"{item['path']}: made anew, with other parameters", flush=True)
+
+
+def remove(api: Api, path: str) -> bool:
+    """Whether it was there."""
     try:
-        api.call("DELETE", item["path"])
+        api.call("DELETE", path)
     except ApiError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
-    api.apply(item["path"], item["object"], "menagerie", force=True)
-    print(f"{item['path']}: made anew, with other parameters", flush=True)
+        return False
+    return True
+
+
+def settle(api: Api, items: list[dict[str, Any]]) -> None:
+    """Our objects are there, and what takes their place is gone: nobody is without the new rule when the former goes."""
+    apply_all(api, items)
+    # Before the rule goes: a kubelet waits with the request that it has made, and what its token was for is part of that.
+    tokens.adopt(api, time.time())
+    for former in FORMER:
+        if remove(api, former):
+            print(f"{former}: removed", flush=True)
+
+
+def publish(api: Api, kubeconfig: str, endpoint: str) -> None:
+    """cluster-info, as kubeadm's phase bootstrap-token makes it: where the API is, and whom to trust. Once: `keys rotate` keeps it."""
+    cluster = {
+        "server": f"https://{endpoint}:{api.port}",
+        "certificate-authority-data": base64.b64encode(
+            decoded(kubeconfig, "certificate-authority-data").encode()
+        ).decode(),
+    }
+    told = {"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "", "cluster": cluster}]}
+    thing = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "cluster-info", "namespace": "kube-public"},
+        "data": {"kubeconfig": json.dumps(told)},
+    }
+    try:
+        api.call("POST", INFO, thing)
+    except ApiError as error:
+        if error.status != HTTPStatus.CONFLICT:
+            raise
+
+
+def kube_proxy(api: Api, image: str, kubeconfig: Path) -> None:
+    """kube-proxy as kubeadm makes it, but by its image's digest, which kubeadm has no word for.
+
+    kubeadm puts the tag back whenever it runs, and every node's kube-proxy would be another twice; so it runs only where what
+    it makes has changed. One that ended in between has left no annotation, and the next boot makes up for it.
+    """
+    made_of = hashlib.sha256(f"{TEMPLATE.read_text()}{image}".encode()).hexdigest()[:32]
+    try:
+        found = api.call("GET", PROXY)["metadata"].get("annotations") or {}
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        found = {}
+    if found.get(MADE_OF) == made_of:
+        return
+    phase(PROXY_PHASE, kubeconfig)
+    wanted = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "kube-proxy", "namespace": "kube-system", "annotations": {MADE_OF: made_of}},
+        "spec": {"template": {"spec": {"containers": [{"name": "kube-proxy", "image": image}]}}},
+    }
+    api.apply(PROXY, wanted, "menagerie", force=True)
 
 
 def main() -> None:
@@ -94,20 +178,25 @@ def main() -> None:
         "--kubeconfig-dir", str(SCRATCH),
     )  # fmt: skip
     kubeconfig = SCRATCH / "super-admin.conf"
-    # What kubeadm publishes in kube-public/cluster-info is taken from it.
+    # What is published in kube-public/cluster-info is taken from it.
     write(kubeconfig, trusting_all(kubeconfig.read_text()))
     try:
-        api = Api(kubeconfig)
-        api.wait_until_ready(json.loads(SETTINGS.read_text())["ready_path"], 120)
-        for path in (MANIFESTS, STORAGE_CLASSES):
-            for item in json.loads(path.read_text()) if path.exists() else ():
-                apply(api, item)
+        api, settings = Api(kubeconfig), json.loads(SETTINGS.read_text())
+        api.wait_until_ready(settings["ready_path"], 120)
+        settle(
+            api,
+            [item for path in (MANIFESTS, STORAGE_CLASSES) if path.exists() for item in json.loads(path.read_text())],
+        )
+        publish(api, kubeconfig.read_text(), settings["endpoint"])
         other = other_release(api)
         if other:
             print(f"the cluster is said to run {other}: its configuration and kube-proxy stay as they are", flush=True)
         for words in () if other else PHASES:
             phase(words, kubeconfig)
             print(" ".join(words) + ": done", flush=True)
+        if not other:
+            kube_proxy(api, settings["kube_proxy"], kubeconfig)
+            print("kube-proxy: done", flush=True)
     finally:
         kubeconfig.unlink()
 

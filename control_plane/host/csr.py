@@ -25,13 +25,17 @@ _DNS, _ADDRESS = 0x82, 0x87
 
 @dataclass(frozen=True)
 class Request:
-    """The names that a request asks for. `others` are kinds of alternative names other than DNS and IP."""
+    """The names that a request asks for. `others` are kinds of alternative names other than DNS and IP.
+
+    key: the SubjectPublicKeyInfo's contents, which tell one key from another.
+    """
 
     common_name: str
     organizations: tuple[str, ...]
     dns_names: tuple[str, ...] = ()
     addresses: tuple[ipaddress.IPv4Address, ...] = ()
     others: int = 0
+    key: bytes = b""
 
 
 def parse(pem: str) -> Request:
@@ -43,12 +47,12 @@ def parse(pem: str) -> Request:
         raise Malformed("not one PEM block of a certificate request")
     (outer,) = elements(base64.b64decode("".join(found[1].split())), 1)
     info = elements(expect(outer, _SEQUENCE), 3)[0]
-    version, subject, _key, attributes = elements(expect(info, _SEQUENCE), 4)
+    version, subject, key, attributes = elements(expect(info, _SEQUENCE), 4)
     if expect(version, _INTEGER) != b"\x00":
         raise Malformed("not version 1 of a request")
     name, organizations = _subject(expect(subject, _SEQUENCE))
     dns_names, addresses, others = _alternative_names(expect(attributes, _ATTRIBUTES))
-    return Request(name, organizations, dns_names, addresses, others)
+    return Request(name, organizations, dns_names, addresses, others, expect(key, _SEQUENCE))
 
 
 def _text(element: Element) -> str:

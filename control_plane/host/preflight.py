@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .api import Api, ApiError, forever
+from .following import Follower, plain
 
 LIST = "/api/v1/nodes"
 CONDITION = "PreflightPassed"
@@ -32,6 +33,11 @@ def unix(stamp: str) -> float:
 def verdict(node: dict[str, Any]) -> dict[str, Any]:
     """The condition; empty where the host has not said anything."""
     return next((each for each in node["status"].get("conditions") or [] if each["type"] == CONDITION), {})
+
+
+def said(found: dict[str, Any]) -> str:
+    """A condition's reason and message; a kubelet may leave either out."""
+    return f"{found.get('reason', 'no reason')}: {found.get('message', '')}"
 
 
 def counts(found: dict[str, Any], node: dict[str, Any], now: float) -> bool:
@@ -65,6 +71,7 @@ class Gate:
 
     def __init__(self, api: Api) -> None:
         self._api = api
+        self._nodes = Follower(api, LIST, lambda node: self.decide(node, time.time()))
 
     def decide(self, node: dict[str, Any], now: float) -> None:
         """Lift the taint or put it back. Losing a race, against the same program of another host too, is success."""
@@ -79,15 +86,11 @@ class Gate:
                 raise
             return
         did = "set again" if TAINT in taints else "lifted"
-        print(f"{name}: {KEY} {did}: {found['reason']}: {found['message']}", flush=True)
+        print(f"{name}: {KEY} {did}: {plain(said(found))}", flush=True)
 
     def follow(self) -> None:
-        """All Nodes that are there, out of the watch cache, then what changes, until the server ends the watch."""
-        listed = self._api.call("GET", f"{LIST}?resourceVersion=0")
-        for node in listed["items"]:
-            self.decide(node, time.time())
-        for node in self._api.watch(LIST, listed["metadata"]["resourceVersion"]):
-            self.decide(node, time.time())
+        """All Nodes that are there, out of the watch cache, then what changes."""
+        self._nodes.follow("?resourceVersion=0")
 
 
 def main() -> None:

@@ -29,6 +29,9 @@ SLOT_S, LIFE_S = 1200, 3600
 GRACE_S = 60.0
 """For the host that made a token to write it to the store."""
 PAUSE_S = 15.0
+GROUPS = "system:bootstrappers:kubeadm:default-node-token,system:bootstrappers:menagerie:region"
+LABELS = {"menagerie/join-token-for": "menagerie-region"}
+"""See `control_plane.joining` and `cluster.files`."""
 ALPHABET = string.digits + string.ascii_lowercase
 
 
@@ -47,14 +50,14 @@ def token(slot: int) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": f"bootstrap-token-{identity(slot)}", "namespace": "kube-system"},
+        "metadata": {"name": f"bootstrap-token-{identity(slot)}", "namespace": "kube-system", "labels": LABELS},
         "type": "bootstrap.kubernetes.io/token",
         "stringData": {
             "token-id": identity(slot),
             "token-secret": "".join(secrets.choice(ALPHABET) for _ in range(16)),
             "expiration": time.strftime("%Y-%m-%dT%H:%M:%SZ", expires),
             "usage-bootstrap-authentication": "true",
-            "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
+            "auth-extra-groups": GROUPS,
             "description": "menagerie: workers in the region",
         },
     }
@@ -70,6 +73,22 @@ def put(value: str) -> None:
         print(said, flush=True)
 
 
+def adopt(api: Api, now: float) -> None:
+    """Have all tokens that may be in workers' hands be the region's. API servers of a release whose tokens were for any node
+    make others."""
+    for slot in range(int(now) // SLOT_S - LIFE_S // SLOT_S, int(now) // SLOT_S + 1):
+        path = f"{SECRETS}/bootstrap-token-{identity(slot)}"
+        try:
+            found = api.call("GET", path)
+            if _decoded(found["data"].get("auth-extra-groups", "")) != GROUPS:
+                told = {"metadata": {"labels": LABELS}, "data": {"auth-extra-groups": _encoded(GROUPS)}}
+                api.call("PATCH", path, told, "application/merge-patch+json")
+                print(f"{path}: for workers in the region alone", flush=True)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+
 class Keeper:
     """Sees to it that the store has the token of the present slot."""
 
@@ -83,6 +102,8 @@ class Keeper:
         thing = token(int(now) // SLOT_S)
         name = thing["metadata"]["name"]
         found = self._found(name) or self._create(thing)
+        if found and _decoded(found["data"].get("auth-extra-groups", "")) != GROUPS:
+            adopt(self._api, now)
         if not found or MARK in (found["metadata"].get("annotations") or {}):
             return
         if self._made != name and now - _seconds(found["metadata"]["creationTimestamp"]) < GRACE_S:
@@ -118,6 +139,10 @@ def _seconds(text: str) -> float:
 
 def _decoded(text: str) -> str:
     return base64.b64decode(text).decode()
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 def main() -> None:

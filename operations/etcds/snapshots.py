@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from cluster.reading import UnreadableError, read_text
+
 FRESH = timedelta(hours=24)
 """An older snapshot is restored only on demand: what came since is lost."""
 
@@ -80,24 +82,39 @@ def from_file(path: Path, role: str, *, no_facts: bool) -> Snapshot:
             "to restore it all the same: --no-facts"
         )
     try:
-        return _with_facts(bare, json.loads(beside.read_text()))
-    except (ValueError, TypeError) as error:
+        return _with_facts(bare, json.loads(read_text(beside)))
+    except UnreadableError as error:
+        raise RefusedError(str(error)) from None
+    except _NotFactsError as error:
         raise RefusedError(f"{beside} is not a snapshot's facts: {error}") from None
+    except (ValueError, RecursionError):
+        raise RefusedError(f"{beside} is not a snapshot's facts: it isn't JSON") from None
 
 
-def _with_facts(bare: Snapshot, told: dict[str, object]) -> Snapshot:
+class _NotFactsError(Exception):
+    """What a file lacks that should hold facts; nothing that it holds."""
+
+
+def _with_facts(bare: Snapshot, told: object) -> Snapshot:
+    if not isinstance(told, dict):
+        raise _NotFactsError("it holds no object")
     names = {each.name for each in fields(Snapshot)} - {"id", "size", "path"}
     facts = {name: str(value) for name, value in told.items() if name in names and value is not None}
     missing = [name for name in ("etcd", "time", "revision", "hash", "cluster") if name not in facts]
     if missing:
-        raise ValueError(f"it lacks {', '.join(missing)}")
+        raise _NotFactsError(f"it lacks {', '.join(missing)}")
     read: dict[str, Callable[[str], Any]] = {
         "time": datetime.fromisoformat,
         "verified_at": datetime.fromisoformat,
         "revision": int,
         "keys": int,
     }
-    known: dict[str, Any] = {name: read.get(name, str)(value) for name, value in facts.items()}
+    known: dict[str, Any] = {}
+    for name, value in facts.items():
+        try:
+            known[name] = read.get(name, str)(value)
+        except ValueError:
+            raise _NotFactsError(f"its {name} is none") from None
     return replace(bare, **known)
 
 

@@ -1,4 +1,5 @@
-"""Whether every kubelet follows the authority of Kubernetes, by what its Node says (`menagerie_host.announcing`).
+"""Whether every kubelet follows the authorities of Kubernetes and of serving certificates, by what its Node says
+(`menagerie_host.announcing`).
 
 Workers reach no etcd, so they report on their own Node, which they may change and no other worker may.
 """
@@ -6,18 +7,22 @@ Workers reach no etcd, so they report on their own Node, which they may change a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from cluster.key_rings import RingName
 from cluster.pools import POOL_LABEL
 from operations.access import Access
 
 ANNOTATION = "menagerie.dev/authorities"
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Of a whole Node the most is its images, and thousands are asked for every few seconds."""
+_LISTS: Mapping[RingName, tuple[str, ...]] = {"kubernetes-ca": ("api", "clients"), "kubelet-serving-ca": ("servers",)}
+RINGS = frozenset(_LISTS)
+"""Those that kubelets have a part in."""
 _SHOWN = 10
 
 
@@ -62,29 +67,41 @@ def said(access: Access) -> tuple[Said, ...]:
 
 @dataclass(frozen=True)
 class Needs:
-    """What must be so of a kubelet, by digests. trusted: authorities that it trusts, as whose API and as whose clients.
-    alone: and no others. issuer: of its certificates, "" for any."""
+    """What must be so of a kubelet, by digests. lists: of what its Node says, the lists that must hold `known`. alone: and nothing
+    else. issuers: which of its certificates must be of which authority."""
 
-    trusted: frozenset[str]
+    lists: tuple[str, ...]
+    known: frozenset[str]
     alone: bool = False
-    issuer: str = ""
+    issuers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def trusts(self) -> bool:
+        """Whether it is about whom the kubelet trusts, not about who signs for it alone."""
+        return "api" in self.lists
 
     @classmethod
-    def to_turn(cls, authorities: str) -> Needs:
-        """Before another of these (PEM, the one that signs first) signs: it trusts all."""
-        return cls(frozenset(_digests(authorities)))
+    def to_turn(cls, ring: RingName, authorities: Mapping[str, str]) -> Needs:
+        """Before another authority of a ring signs: it knows all. authorities: ring -> PEM, the one that signs first."""
+        return cls(_LISTS[ring], frozenset(_digests(authorities[ring])))
 
     @classmethod
-    def to_drop(cls, authorities: str) -> Needs:
-        """Before only the one that signs is left: it trusts that one, and has certificates of it."""
-        first = _digests(authorities)[0]
-        return cls(frozenset({first}), issuer=first)
+    def to_drop(cls, ring: RingName, authorities: Mapping[str, str]) -> Needs:
+        """Before only the one that signs is left: it knows that one, and has certificates of those that sign."""
+        return cls(_LISTS[ring], frozenset(_digests(authorities[ring])[:1]), issuers=_issuers(ring, authorities))
 
     @classmethod
-    def as_now(cls, authorities: str) -> Needs:
+    def as_now(cls, ring: RingName, authorities: Mapping[str, str]) -> Needs:
         """It has followed as far as the cluster is."""
-        digests = _digests(authorities)
-        return cls(frozenset(digests), alone=True, issuer=digests[0])
+        return cls(
+            _LISTS[ring], frozenset(_digests(authorities[ring])), alone=True, issuers=_issuers(ring, authorities)
+        )
+
+
+def _issuers(ring: RingName, authorities: Mapping[str, str]) -> dict[str, str]:
+    """Of a rotation of `kubernetes-ca` also the serving certificate, which may be of it while the other ring is carried over."""
+    serving = {"serving": _digests(authorities["kubelet-serving-ca"])[0]}
+    return serving | ({"client": _digests(authorities[ring])[0]} if ring == "kubernetes-ca" else {})
 
 
 def late(nodes: Iterable[Said], needs: Needs) -> tuple[Late, ...]:
@@ -110,15 +127,26 @@ def _why(text: str, needs: Needs) -> str:
         return "kubelets that say nothing of the authorities that they work with"
     try:
         found = json.loads(text)
-        trusted = [frozenset(found[name]) for name in ("api", "clients")]
-        issuers = {found[name] for name in ("client", "serving")}
+        if "servers" in needs.lists and "servers" not in found and "serving" in found:
+            # An older release's worker would make a certificate of another authority than kubernetes-ca anew for ever.
+            return "kubelets of an older release, which say nothing of who may sign their serving certificates"
+        held = [frozenset(found[name]) for name in needs.lists]
+        issued = {name: str(found[name]) for name in needs.issuers}
     except (ValueError, KeyError, TypeError):
         return f"kubelets whose annotation {ANNOTATION} can't be read"
-    if not all(needs.trusted <= each for each in trusted):
-        return "kubelets that do not trust all that they must"
-    if needs.alone and any(each != needs.trusted for each in trusted):
-        return "kubelets that trust more than the cluster's authorities"
-    if needs.issuer and issuers != {needs.issuer}:
+    if not all(needs.known <= each for each in held):
+        return (
+            "kubelets that do not trust all that they must"
+            if needs.trusts
+            else "kubelets that do not know who is to sign"
+        )
+    if needs.alone and any(each != needs.known for each in held):
+        return (
+            "kubelets that trust more than the cluster's authorities"
+            if needs.trusts
+            else "kubelets that know a former signer"
+        )
+    if issued != needs.issuers:
         return "kubelets with certificates of another authority than the one that signs now, or without"
     return ""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol
 
-from cluster.key_rings import RINGS, Ring, RingName
-from stacks.automation import PROJECT, Summary
+from cluster.key_rings import FORMER, RINGS, WITH_FORMER, Ring, RingName
+from stacks.automation import ClusterStack, Summary
+from stacks.backend import PROJECT
 from stacks.errors import StackError
 from stacks.pki import ring_key
 
@@ -42,13 +44,36 @@ class ForeignRingsError(StackError):
 def configured(stack: Stack) -> dict[RingName, Ring]:
     """What the next `up` makes. ValueError where the configuration says something else than a state."""
     known = stack.values()
-    return {name: Ring.parse(known.get(ring_key(name), str(Ring()))) for name in RINGS}
+    return {name: Ring.of(name, known.get(ring_key(name))) for name in RINGS}
 
 
 def built(outputs: Mapping[str, object]) -> dict[RingName, Ring]:
-    """What the last `up` made; a stack that was built before there were rings has the first of each."""
+    """What the last `up` made; a stack that was built before there were rings has the first of each, and one from before
+    kubelets' serving certificates had an authority of their own has `FORMER` of that."""
     known: dict[str, str] = json.loads(str(outputs.get("key_rings", "{}")))
-    return {name: Ring.parse(known.get(name, str(Ring()))) for name in RINGS}
+    former = {name: str(FORMER) for name in WITH_FORMER} if outputs else {}
+    return {name: Ring.of(name, known.get(name, former.get(name))) for name in RINGS}
+
+
+def carry_over(stack: Stack, outputs: Mapping[str, object]) -> tuple[RingName, ...]:
+    """Have the next `up` of a stack from before introduce the authorities that it lacks, beside what it has, and say of which
+    rings. A rotation of each ends that. None for a stack that has them, or is new."""
+    known, before = stack.values(), built(outputs)
+    lacking = tuple(name for name in WITH_FORMER if before[name] == Ring((FORMER,)) and ring_key(name) not in known)
+    for name in lacking:
+        configure(stack, name, Ring((FORMER,)).next)
+    return lacking
+
+
+@contextmanager
+def carried_over(stack: ClusterStack, outputs: Mapping[str, object]) -> Iterator[None]:
+    """`carry_over` for the length of a preview, which changes nothing."""
+    lacking = carry_over(stack, outputs)
+    try:
+        yield
+    finally:
+        for name in lacking:
+            stack.forget(PROJECT, ring_key(name))
 
 
 def refuse_foreign(cluster: str, stack: Stack, outputs: Mapping[str, object]) -> None:

@@ -21,7 +21,7 @@ from operations.etcds.client import EtcdClient, EtcdError
 from operations.keys import encryption, kubelets, pods, published, reports, rings, service_account, trusted
 from operations.keys.rings import Stack
 from operations.waiting import wait_until
-from stacks.automation import PROJECT
+from stacks.backend import PROJECT
 
 PATIENCE_S = 3600.0
 """For a state to be proven: hosts ask every ten minutes, and take turns at restarts."""
@@ -130,8 +130,8 @@ class Rotation:
             self._before(now, step)
             self._go_to(step)
             now = step
-        if self._name == "kubernetes-ca":
-            self._prove_kubelets(now, kubelets.Needs.as_now(self._authorities()))
+        if self._name in kubelets.RINGS:
+            self._prove_kubelets(now, kubelets.Needs.as_now(self._name, self._told()))
         self._remember(_TARGET, _NONE)
         return Rotated(self._name, began, now, self._rewritten)
 
@@ -183,7 +183,11 @@ class Rotation:
 
     def _authorities(self) -> str:
         """Of this ring, PEM, the one that signs first."""
-        return str(json.loads(str(self._outputs["authorities"]))[self._name])
+        return self._told()[self._name]
+
+    def _told(self) -> dict[str, str]:
+        """Ring -> the same, of all whose authorities the stack tells."""
+        return {name: str(pem) for name, pem in json.loads(str(self._outputs["authorities"])).items()}
 
     def _wait(self, reason: Callable[[], str]) -> None:
         def missing() -> str:
@@ -204,10 +208,10 @@ class Rotation:
             self._done(f"secrets are encrypted with {key}")
         if self._name == "service-account" and step.is_stable and self._both_have_worked(now):
             self._wait_for_tokens(now)
-        if self._name == "kubernetes-ca" and not now.is_stable:
+        if self._name in kubelets.RINGS and not now.is_stable:
             needs = kubelets.Needs.to_drop if step.is_stable else kubelets.Needs.to_turn
-            self._prove_kubelets(now, needs(self._authorities()))
-            if step.state == "promoted":
+            self._prove_kubelets(now, needs(self._name, self._told()))
+            if step.state == "promoted" and self._name == "kubernetes-ca":
                 self._prove_pods(now)
 
     def _prove_kubelets(self, now: Ring, needs: kubelets.Needs) -> None:

@@ -25,7 +25,7 @@ class KeyStatus:
 
     def ok(self, now: datetime) -> bool:
         """Whether no rotation is under way, every host is as the stack, and nothing is overdue."""
-        stable = all(ring.is_stable for ring in self.rings.values())
+        stable = all(ring.is_stable and ring.is_carried_over for ring in self.rings.values())
         return stable and not self.unproven and not any(each.is_overdue(now) for each in self.certificates)
 
     def to_json(self, now: datetime) -> dict[str, Any]:
@@ -54,6 +54,12 @@ def look(stack: ClusterStack) -> KeyStatus:
 
 
 def _kubelets(access: Access, outputs: Mapping[str, object]) -> str:
-    """Which do not follow; nothing of a stack from before it told its authorities."""
-    wanted = json.loads(str(outputs.get("authorities", "{}"))).get("kubernetes-ca", "")
-    return kubelets.told(kubelets.late(kubelets.said(access), kubelets.Needs.as_now(wanted))) if wanted else ""
+    """Which do not follow; nothing of a stack from before it told its authorities, and those of serving certificates."""
+    wanted: dict[str, str] = json.loads(str(outputs.get("authorities", "{}")))
+    if not set(wanted) >= kubelets.RINGS:
+        return ""
+    said = kubelets.said(access)
+    late = [
+        each for ring in sorted(kubelets.RINGS) for each in kubelets.late(said, kubelets.Needs.as_now(ring, wanted))
+    ]
+    return kubelets.told(dict.fromkeys(late))

@@ -29,7 +29,17 @@ class Reinstaller:
     waits: Waits | None = None
 
     def __call__(self, host: str, report: Report) -> None:
-        """Its node keeps its name, its mark and its cordon. Raises HandsError with what somebody has to do."""
+        """Its node keeps its name, its mark and its cordon. Raises HandsError with what somebody has to do.
+
+        Nobody looks on, and its neighbours are at work: so never by what anybody on its network could answer.
+        """
+        machine = self.machines[host]
+        if machine.settings.first_stage is None:
+            by_hand = f"./menagerie machines install {self.cluster.name} --limit {host} --again"
+            raise HandsError(
+                f"it is not installed anew by itself: {machine.site} has no provisioning.first_stage, so whoever is on its "
+                f"network could answer as the installation server. Look on and run: {by_hand}"
+            )
         self.install(host, report)
         self.join(host, report)
 

@@ -17,12 +17,9 @@ ADDONS = (dns.NAME, manifests.AGENT, "kube-proxy")
 
 
 def addons(cluster: Cluster, api: client.ApiClient) -> Iterator[Item]:
-    drivers = {
-        thing["metadata"]["name"] for thing in csi.objects(cluster) if thing["kind"] in ("DaemonSet", "Deployment")
-    }
+    drivers = csi.workloads(cluster)
     found = _workloads(api, "kube-system") | (_workloads(api, csi.NAMESPACE) if drivers else {})
-    of_gpus = {thing["metadata"]["name"] for thing in gpu.objects(cluster)}
-    for name in sorted({*ADDONS, *drivers, *of_gpus, *found}):
+    for name in sorted({*ADDONS, *drivers, *gpu.workloads(cluster), *found}):
         if name not in found:
             detail = "missing; an API-server host makes it again when it boots"
             yield Item("add-ons", name, False, detail, f"./menagerie up {cluster.name}")

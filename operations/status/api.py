@@ -16,6 +16,7 @@ from operations.status.addons import addons
 from operations.status.model import Item
 from operations.status.nodes import nodes
 from operations.status.versions import versions
+from operations.status.work import audit_logs
 
 
 def api(access: Access, cluster: Cluster, *, full: bool) -> Iterator[Item]:
@@ -27,6 +28,7 @@ def api(access: Access, cluster: Cluster, *, full: bool) -> Iterator[Item]:
     yield from addons(cluster, one)
     if full:
         yield from versions(cluster, _version(one), listed)
+        yield from audit_logs(cluster, access, one)
 
 
 def _health(one: client.ApiClient, cluster: str) -> Iterator[Item]:

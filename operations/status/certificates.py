@@ -37,6 +37,8 @@ def certificates(access: Access, at: datetime | None = None) -> Iterator[Item]:
     renew = f"./menagerie up {cluster}"
     yield from _kind("of operators", [("the API", access.certificate), ("etcd", access.etcd_certificate)], now, renew)
     authorities = {"Kubernetes": access.outputs.ca_pem}
+    if access.outputs.serving_ca_pem:
+        authorities["kubelets' serving certificates"] = access.outputs.serving_ca_pem
     authorities |= {f"etcd {role}": etcd.ca_pem for role, etcd in access.outputs.etcds.items()}
     yield from _kind("of authorities", authorities.items(), now, 'see docs/status.md, "Certificates"')
     api = _api_servers(access)

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from cryptography import x509
+from kubernetes import client
 
 from cluster.spec import Cluster
 from operations.access import Access
+from operations.audit_logs import BucketSilentError, newest, servers, shipped
 from operations.backups import read_states
 from operations.record import RecordStoreError, read_ledger
 from operations.record.model import ago
@@ -43,6 +45,20 @@ def spec(cluster: Cluster, access: Access) -> Iterator[Item]:
         yield Item("spec", "spec", True, "the one that was built")
     else:
         yield Item("spec", "spec", True, f"changed since it was built: ./menagerie preview {cluster.name}")
+
+
+def audit_logs(cluster: Cluster, access: Access, api: client.ApiClient, at: datetime | None = None) -> Iterator[Item]:
+    """Of each API server that runs, how long ago its audit log was shipped."""
+    now = at or datetime.now(UTC)
+    help_ = 'see docs/audit-logs.md, "When it says something else"'
+    try:
+        found = newest(access, cluster.name)
+    except BucketSilentError as error:
+        yield Item("audit logs", "bucket", False, str(error), help_)
+        return
+    for server in servers(api, now):
+        ok, told = shipped(found, server, now)
+        yield Item("audit logs", server.host, ok, told, "" if ok else help_)
 
 
 def backups(cluster: Cluster, access: Access, at: datetime | None = None) -> Iterator[Item]:

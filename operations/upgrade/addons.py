@@ -31,10 +31,10 @@ def say(api: client.ApiClient, version: str) -> None:
     core.patch_namespaced_config_map(CONFIG, _NAMESPACE, body, _request_timeout=API_TIMEOUT_S)
 
 
-def roll_proxy(api: client.ApiClient, version: str, report: Report, timeout_s: float = ROLLED_S) -> None:
-    """Have every node's kube-proxy run `version`. TimedOutError says how many still do not."""
+def roll_proxy(api: client.ApiClient, version: str, image: str, report: Report, timeout_s: float = ROLLED_S) -> None:
+    """Have every node's kube-proxy run `version`, from an image by its digest. TimedOutError says how many still do not."""
     apps = client.AppsV1Api(api)
-    container = {"name": PROXY, "image": f"registry.k8s.io/kube-proxy:v{version}"}
+    container = {"name": PROXY, "image": image}
     # A kube-proxy that ends leaves its rules in the kernel; one node at a time, as kubeadm has it, takes hours on thousands.
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}
     body = {"spec": {"updateStrategy": strategy, "template": {"spec": {"containers": [container]}}}}

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from cluster.images import by_digest, kube_proxy
 from cluster.sources import without_checksum
 from cluster.spec import Cluster
 from operations import configure, lab
@@ -176,7 +177,8 @@ class Upgrade:
     def _addons(self) -> None:
         api = self.access.api()
         addons.say(api, self.plan.wanted)
-        addons.roll_proxy(api, self.plan.wanted, self.steps.detail)
+        proxy = by_digest(self.cluster.spec, kube_proxy(self.plan.wanted))
+        addons.roll_proxy(api, self.plan.wanted, proxy, self.steps.detail)
         self.operation.done("kube-proxy", version=self.plan.wanted)
 
     def _region(self) -> None:

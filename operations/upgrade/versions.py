@@ -147,4 +147,4 @@ def proxy(api: client.ApiClient) -> str:
         if error.status == 404:
             return ""
         raise
-    return str(found.spec.template.spec.containers[0].image).rpartition(":")[2].removeprefix("v")
+    return str(found.spec.template.spec.containers[0].image).partition("@")[0].rpartition(":")[2].removeprefix("v")

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable
 
 from cluster.autoscaler import LEASE
+from cluster.images import BUSYBOX, by_digest
 from cluster.storage import has_gpus
 from operations.growth import Probe
 from operations.lease import Lease, this_process
 from operations.verify.proof import Context, Proof
-from operations.verify.workload import CONTAINER_SECURITY, IMAGE
+from operations.verify.workload import CONTAINER_SECURITY
 from operations.waiting import wait_until
 
 _RUNS_S = 300.0
@@ -25,7 +26,7 @@ def a_job_without_room_gets_a_host_that_goes_when_idle(context: Context) -> str:
     probe = Probe(context.api, context.workload.namespace, pool, spec.pools[pool].taints)
     before = len(probe.nodes())
     began = time.monotonic()
-    probe.submit({"image": IMAGE, "command": ["sleep", "5"], "securityContext": CONTAINER_SECURITY})
+    probe.submit({"image": by_digest(spec, BUSYBOX), "command": ["sleep", "5"], "securityContext": CONTAINER_SECURITY})
     _wait(context, probe.has_ready_node, f"no new node of pool {pool} is Ready", spec.autoscaler.boot_timeout / 1000)
     ready_s = time.monotonic() - began
     _wait(context, probe.is_done, "the job has not ended on its host", _RUNS_S)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 from cluster.fields import unknown
+from cluster.images import BUSYBOX, by_digest
 from cluster.spec import Cluster
 from operations.access import Access
 from operations.verify import everyday, faults, growth, site
@@ -38,13 +39,13 @@ def verify(
     report: Report,
 ) -> Iterator[Result]:
     """Yield the result of each proof. `begin` is told before each, `report` what it waits for."""
-    api = access.api()
+    api, image = access.api(), by_digest(cluster.spec, BUSYBOX)
     with ExitStack() as running:
         context = Context(
             cluster,
             access,
             api,
-            lambda: running.enter_context(workload(api, frozenset(context.nodes), report)),
+            lambda: running.enter_context(workload(api, frozenset(context.nodes), report, image)),
             machines,
             report,
         )

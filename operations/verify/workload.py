@@ -14,12 +14,12 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.stream import stream
 
-from cluster import versions
 from cluster.allocations import SYSTEM_LABEL
+from cluster.images import BUSYBOX
 from operations.access import API_TIMEOUT_S
 from operations.waiting import Report, is_ready, wait_until
 
-IMAGE = f"docker.io/library/busybox:{versions.BUSYBOX}"
+IMAGE = BUSYBOX
 PORT = 8080
 EXEC_TIMEOUT_S = 30
 PODS_TIMEOUT_S = 120
@@ -45,10 +45,19 @@ class Pod:
 class Workload:
     """The pods in their namespace. `word` is what each web server answers after its own name."""
 
-    def __init__(self, api: client.ApiClient, namespace: str, word: str, nodes: frozenset[str], report: Report) -> None:
+    def __init__(
+        self,
+        api: client.ApiClient,
+        namespace: str,
+        word: str,
+        nodes: frozenset[str],
+        report: Report,
+        image: str = IMAGE,
+    ) -> None:
         self.core = client.CoreV1Api(api)
         self.namespace = namespace
         self.word = word
+        self._image = image
         self._nodes = nodes
         self._report = report
         self._deadline = time.monotonic() + PODS_TIMEOUT_S
@@ -81,7 +90,7 @@ class Workload:
                 "containers": [
                     {
                         "name": "web",
-                        "image": IMAGE,
+                        "image": self._image,
                         "command": ["sleep", "infinity"],
                         "securityContext": CONTAINER_SECURITY,
                     }
@@ -109,10 +118,10 @@ class Workload:
 
 
 @contextmanager
-def workload(api: client.ApiClient, nodes: frozenset[str], report: Report) -> Iterator[Workload]:
+def workload(api: client.ApiClient, nodes: frozenset[str], report: Report, image: str = IMAGE) -> Iterator[Workload]:
     """Run the pods on every node of `nodes` until the block ends, then delete their namespace.
 
-    The block begins before the pods are ready: see `Workload.pods`.
+    image: of busybox, by its digest where the cluster has one. The block begins before the pods are ready: see `Workload.pods`.
     """
     core = client.CoreV1Api(api)
     word = secrets.token_hex(4)
@@ -120,9 +129,11 @@ def workload(api: client.ApiClient, nodes: frozenset[str], report: Report) -> It
     try:
         metadata = {"generateName": "menagerie-verify-", "labels": {**_OURS, SYSTEM_LABEL: "true"}}
         namespace = core.create_namespace({"metadata": metadata}, _request_timeout=API_TIMEOUT_S).metadata.name
-        client.AppsV1Api(api).create_namespaced_daemon_set(namespace, _daemon_set(word), _request_timeout=API_TIMEOUT_S)
+        client.AppsV1Api(api).create_namespaced_daemon_set(
+            namespace, _daemon_set(word, image), _request_timeout=API_TIMEOUT_S
+        )
         core.create_namespaced_service(namespace, _service(), _request_timeout=API_TIMEOUT_S)
-        yield Workload(api, namespace, word, nodes, report)
+        yield Workload(api, namespace, word, nodes, report, image)
     finally:
         with suppress(ApiException, urllib3.exceptions.HTTPError):
             _clean(core)
@@ -136,13 +147,13 @@ def _clean(core: client.CoreV1Api) -> None:
             core.delete_namespace(namespace.metadata.name, _request_timeout=API_TIMEOUT_S)
 
 
-def _daemon_set(word: str) -> dict[str, Any]:
+def _daemon_set(word: str, image: str) -> dict[str, Any]:
     serve = (
         f"mkdir -p /tmp/www && echo $(hostname) {word} > /tmp/www/index.html && exec httpd -f -v -p {PORT} -h /tmp/www"
     )
     container = {
         "name": "web",
-        "image": IMAGE,
+        "image": image,
         "command": ["sh", "-c", f"echo started {word}; {serve}"],
         "ports": [{"containerPort": PORT}],
         "readinessProbe": {"httpGet": {"path": "/", "port": PORT}, "periodSeconds": 1},

@@ -17,8 +17,12 @@ description:
   - Keeps the modes of kubelet files that CIS 4.1.5 to 4.1.10 asks for.
 options:
   config: {description: JoinConfiguration without its discovery., type: dict, required: true}
-  token: {description: Bootstrap token. Needed by hosts that are no nodes yet., type: str, default: ""}
+  token: {description: Bootstrap token for this very host. Needed by hosts that are no nodes yet., type: str, default: ""}
   ca_pem: {description: Certificate of the cluster's CA., type: str, required: true}
+  serving_ca_pem:
+    description: Certificates of the authorities that sign kubelets' serving certificates, the one that signs first. C(ca_pem) without.
+    type: str
+    default: ""
   endpoint: {description: "host:port of the API servers.", type: str, required: true}
   kubeadm: {description: Path of kubeadm., type: path, default: /usr/local/bin/kubeadm}
   patches: {description: Folder of kubeadm patches., type: path, required: true}
@@ -82,7 +86,12 @@ MACHINE = {
 
 def wanted(params: dict[str, Any]) -> joining.Wanted:
     words = {name: params[name] for name in ("config", "ca_pem", "endpoint", "kubeadm", "patches", "machine")}
-    return joining.Wanted(**words, token=lambda: str(params["token"]))
+    return joining.Wanted(**words, serving_pem=serving_pem(params), token=lambda: str(params["token"]), asks_anew=True)
+
+
+def serving_pem(params: dict[str, Any]) -> str:
+    """A stack that was built before there was another authority for serving certificates tells of none."""
+    return str(params["serving_ca_pem"] or params["ca_pem"])
 
 
 def converge(params: dict[str, Any], found: joining.Membership, check: bool) -> list[str]:
@@ -92,11 +101,14 @@ def converge(params: dict[str, Any], found: joining.Membership, check: bool) -> 
             "on it, or set kubelet_replace to true for this host"
         )
     if found.state != "joined" and not params["token"] and not check:
-        raise Refused("this host is no node yet and no join token was given; run 'menagerie up'")
+        raise Refused(
+            "this host is no node yet and no join token was given: its kubelet was at work when the run began, or the run joins "
+            "nobody; run 'menagerie configure' again"
+        )
     actions = joining.converge(wanted(params), found, check) + units.converge(params["units"], check).actions
     if check and found.state != "joined":
         return actions
-    return actions + joining.announce(params["endpoint"], check, joined=found.state != "joined")
+    return actions + joining.announce(params["endpoint"], serving_pem(params), check, joined=found.state != "joined")
 
 
 def main() -> None:
@@ -105,6 +117,7 @@ def main() -> None:
             "config": {"type": "dict", "required": True},
             "token": {"type": "str", "default": "", "no_log": True},
             "ca_pem": {"type": "str", "required": True},
+            "serving_ca_pem": {"type": "str", "default": ""},
             "endpoint": {"type": "str", "required": True},
             "kubeadm": {"type": "path", "default": "/usr/local/bin/kubeadm"},
             "patches": {"type": "path", "required": True},

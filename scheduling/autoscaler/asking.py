@@ -27,6 +27,8 @@ from scheduling.autoscaler.keys import (
 from scheduling.planner import Preference, Spot
 
 MILLION = 1_000_000
+_LONGEST, _MOST = 500, 5
+"""Of an annotation's value, and of complaints of one kind: a pod may have 256 KiB of them, and is looked at in every pass."""
 _MOST_DOLLARS = Decimal(100_000)
 PLACE_OF = {CLOUD: CLOUD, REGION: REGION_LABEL, GPU_KIND: GPU_KIND}
 """Annotation -> the label of pools that it is compared with; those of ours are known to the planner alone."""
@@ -55,11 +57,16 @@ class Choices:
 def asked(notes: Mapping[str, str], choices: Choices) -> Asked:
     """What the annotations of a pod ask for. Never raises."""
     found = Asked()
-    ours = {key: value for key, value in notes.items() if key.startswith(PREFIX)}
+    ours = {key: value if len(value) <= _LONGEST else "" for key, value in notes.items() if key.startswith(PREFIX)}
     if not ours:
         return found
-    for key in sorted(ours.keys() - set(ALL)):
+    strange = sorted(ours.keys() - set(ALL))
+    for key in strange[:_MOST]:
         found.complaints.append(f"{key} is no annotation of the autoscaler{did_you_mean(key, ALL)}")
+    if len(strange) > _MOST:
+        found.complaints.append(f"and {len(strange) - _MOST} more that are no annotations of the autoscaler")
+    for key in sorted(each for each in ALL if len(notes.get(each, "")) > _LONGEST):
+        found.complaints.append(f"{key} is longer than {_LONGEST} characters, and is taken as empty")
     worth = _dollars(ours, WORTH, found)
     worth = round(choices.worth * MILLION) if worth is None else worth
     found.preferences = (*_places(ours, choices, worth, found), *_near(ours, choices, worth, found))

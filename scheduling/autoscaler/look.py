@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from kubernetes import client
 
@@ -19,10 +19,10 @@ from scheduling.autoscaler.gang import NO_GANGS, Gangs, gangs_of
 from scheduling.autoscaler.groups import Group, GroupError, Groups
 from scheduling.autoscaler.keys import KEEP
 from scheduling.autoscaler.memory import Memory
-from scheduling.autoscaler.pods import is_on_a_host, is_waiting, node_of, resident, shape_of, waiting
+from scheduling.autoscaler.pods import Doc, is_on_a_host, is_waiting, name_of, node_of, resident, shape_of, waiting
 from scheduling.autoscaler.seen import Node, Resident, World
 from scheduling.autoscaler.supply import choices_of, gpus_of, supplies
-from scheduling.planner import Taint
+from scheduling.planner import Shape, Taint
 from scheduling.planner.resources import GPU, Resources
 
 STARTING = (
@@ -33,6 +33,8 @@ STARTING = (
 )
 """Taints of a node that starts: they go by themselves ("Taints and Tolerations"; docs/preflight.md)."""
 CORDON = "node.kubernetes.io/unschedulable"
+T = TypeVar("T")
+_LONGEST = 200
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 
 
@@ -56,13 +58,14 @@ def look(around: Around, groups: Groups, settings: Autoscaler, memory: Memory) -
     api = around.api()
     missing, found = _groups(groups)
     no_disruption = _no_disruption(reading.budgets(api))
-    daemons = [shape_of(_template(each), Asked()) for each in reading.daemon_sets(api)]
+    odd: list[str] = []
+    daemons = _readable(reading.daemon_sets(api), lambda each: shape_of(_template(each), Asked()), odd)
     pods = list(reading.pods(api))
     pools = {member.name: member.pool for member in seen.fleet.members}
     on: dict[str, list[Resident]] = {}
     for pod in pods:
         if is_on_a_host(pod):
-            on.setdefault(node_of(pod), []).append(resident(pod, no_disruption(pod)))
+            on.setdefault(node_of(pod), []).append(_resident(pod, no_disruption))
     now_s = seen.fleet.now
     nodes = tuple(
         _node(node, pools[name], tuple(on.get(name, ())), around, settings, now_s)
@@ -72,8 +75,27 @@ def look(around: Around, groups: Groups, settings: Autoscaler, memory: Memory) -
     known, notices = supplies(around.cluster, settings, nodes, found, daemons, memory.rooms)
     choices = choices_of(known, settings)
     gangs = _gangs(around)
-    waits = tuple(waiting(pod, choices, gangs) for pod in pods if is_waiting(pod))
-    return World(now_s, known, found, nodes, waits, seen.fleet, missing, tuple(notices))
+    waits = _readable((pod for pod in pods if is_waiting(pod)), lambda pod: waiting(pod, choices, gangs), odd)
+    return World(now_s, known, found, nodes, tuple(waits), seen.fleet, missing, (*notices, *odd))
+
+
+def _readable(things: Iterable[Doc], read: Callable[[Doc], T], odd: list[str]) -> list[T]:
+    """What can be read. Whoever may make an object has words in it: of one that can't be read, the others take no harm."""
+    found = []
+    for each in things:
+        try:
+            found.append(read(each))
+        except Exception as error:  # noqa: BLE001
+            odd.append(f"{name_of(each)} is left out, for it can't be read: {str(error)[:_LONGEST]!r}")
+    return found
+
+
+def _resident(pod: Doc, no_disruption: Callable[[Doc], bool]) -> Resident:
+    """One that can't be read keeps its host: nobody knows what would be lost."""
+    try:
+        return resident(pod, no_disruption(pod))
+    except Exception as error:  # noqa: BLE001
+        return Resident(name_of(pod), Shape(Resources()), keeps=f"can't be read: {str(error)[:_LONGEST]!r}")
 
 
 def _groups(groups: Groups) -> tuple[tuple[str, ...], Mapping[str, Group]]:

@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
+from cluster.reading import UnreadableError, read_bytes
 from scheduling.expander import wire
 from scheduling.expander.choose import Choice, choose
 from scheduling.expander.errors import ExpanderError
@@ -37,10 +38,10 @@ class Tls:
     def read(self) -> tuple[tuple[bytes, bytes], bytes | None]:
         """ExpanderError for a file that can't be read."""
         try:
-            pair = (self.key.read_bytes(), self.certificate.read_bytes())
-            return pair, self.clients.read_bytes() if self.clients else None
-        except OSError as error:
-            raise ExpanderError(f"{error.filename} can't be read: {error.strerror}") from None
+            pair = (read_bytes(self.key), read_bytes(self.certificate))
+            return pair, read_bytes(self.clients) if self.clients else None
+        except UnreadableError as error:
+            raise ExpanderError(str(error)) from None
 
 
 class Expander:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -40,7 +41,8 @@ class Requirement:
                 return value is not None
             case Operator.DOES_NOT_EXIST:
                 return value is None
-        if value is None or not value.lstrip("-").isdigit():
+        # The API takes any text here; what is no number is met by no host, as the scheduler has it.
+        if value is None or not all(re.fullmatch("-?[0-9]{1,18}", each) for each in (value, *self.values[:1])):
             return False
         ours, theirs = int(value), int(self.values[0])
         return ours > theirs if self.operator is Operator.GT else ours < theirs

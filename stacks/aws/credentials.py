@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from configparser import ConfigParser, Error
 from pathlib import Path
 
+from cluster.reading import UnreadableError, read_bytes
+
 _KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 _TOKEN = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN")
 _CONTAINER = ("AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
@@ -85,6 +87,6 @@ def _sections(file: Path, telling: tuple[str, ...]) -> list[str]:
 
 def _text(file: Path) -> str:
     try:
-        return file.read_text(errors="replace")
-    except OSError:
+        return read_bytes(file).decode(errors="replace")
+    except UnreadableError:
         return ""

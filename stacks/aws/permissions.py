@@ -7,15 +7,20 @@ from functools import cache
 from pathlib import Path
 
 from cluster.document import parse
+from stacks.aws import policies, volume_rights
 
 _FILE = Path(__file__).with_name("permissions.yaml")
 ANY = "any"
 _PASS = "iam:PassRole"
-_BUCKETS = ("backups", "logs", "artefacts")
+_BOUNDED = ("iam:CreateRole", "iam:DeleteRolePolicy", "iam:PutRolePermissionsBoundary", "iam:PutRolePolicy")
+"""What gives rights. IAM knows the role's bound when it is asked for these ("Actions, resources, and condition keys for AWS
+Identity and Access Management")."""
+_BUCKETS = ("backups", "audit", "logs", "artefacts")
 _EMPTIED = ("logs", "artefacts")
 # Services whose resources the stack names: the policy leaves those of others alone.
+_ROLES = f"arn:aws:iam::*:role{policies.PATH}*"
 _OWN = {
-    "iam": ["arn:aws:iam::*:role/*", "arn:aws:iam::*:instance-profile/*"],
+    "iam": [_ROLES, f"arn:aws:iam::*:instance-profile{policies.PATH}*"],
     "secretsmanager": ["arn:aws:secretsmanager:*:*:secret:menagerie/*"],
     "s3": [*(f"arn:aws:s3:::*-{use}-*" for use in _BUCKETS), *(f"arn:aws:s3:::*-{use}-*/*" for use in _EMPTIED)],
     "ssm": ["arn:aws:ssm:*::parameter/aws/service/*"],
@@ -33,23 +38,68 @@ def documents() -> dict[str, str]:
     """Name -> policy. Two, for a policy of IAM has at most 6,144 characters without white space ("IAM and AWS STS quotas");
     EC2 alone comes to more than half of that."""
     services: dict[str, set[str]] = {}
-    for action in {action for actions in by_type().values() for action in actions} - {_PASS}:
+    for action in {action for actions in by_type().values() for action in actions} - {_PASS, *_BOUNDED}:
         services.setdefault(action.partition(":")[0], set()).add(action)
     made: list[dict[str, object]] = [
         {"Sid": service.title(), "Effect": "Allow", "Action": sorted(actions), "Resource": _OWN.get(service, "*")}
         for service, actions in sorted(services.items())
     ]
+    # No role without the bound gets a right from here.
+    bounded: dict[str, object] = {
+        "Sid": "Bounded",
+        "Effect": "Allow",
+        "Action": list(_BOUNDED),
+        "Resource": _ROLES,
+        "Condition": {"StringLike": {"iam:PermissionsBoundary": policies.boundary_arn("aws", "*")}},
+    }
     # Hosts' roles may be given to machines alone.
     passed: dict[str, object] = {
         "Sid": "PassRole",
         "Effect": "Allow",
         "Action": _PASS,
-        "Resource": "arn:aws:iam::*:role/*",
+        "Resource": _ROLES,
         "Condition": {"StringEquals": {"iam:PassedToService": "ec2.amazonaws.com"}},
     }
     ec2 = [statement for statement in made if statement["Sid"] == "Ec2"]
     others = [statement for statement in made if statement["Sid"] != "Ec2"]
-    return {"aws-policy-ec2.json": _document(ec2), "aws-policy.json": _document([*others, passed])}
+    return {"aws-policy-ec2.json": _document(ec2), "aws-policy.json": _document([*others, bounded, passed])}
+
+
+def boundary() -> str:
+    """The most that any host of any cluster may do, whatever its role says: the kinds of things that `policies` and
+    `volume_rights` give, on what has our names. A role's own policy says which of them."""
+    place = volume_rights.Place("*", "*", "*", "*", "aws", "*")
+    volumes = [*volume_rights.disks(place, "*"), *volume_rights.files(place, "*")]
+    actions = {action for one in volumes for action in _listed(one["Action"])}
+    keys = {action for action in actions if action.startswith("kms:")} | {"kms:Decrypt", "kms:GenerateDataKey"}
+    looks = {action for action in actions if ":Describe" in action} - keys
+    made_by_services = {
+        "StringLike": {"kms:ViaService": [f"{one}.*.amazonaws.com" for one in ("secretsmanager", "s3", "ec2")]}
+    }
+    # Credentials that were given to a machine: a role's other holders may not use them so.
+    on_machines = {"Null": {"aws:Ec2InstanceSourceVpc": "false"}}
+    objects = ["s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket"]
+    buckets = [f"arn:aws:s3:::*-{use}-*" for use in _BUCKETS]
+    secrets = ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"]
+    return _document(
+        [
+            {"Sid": "Secrets", "Effect": "Allow", "Action": secrets, "Resource": _OWN["secretsmanager"]},
+            {"Sid": "Buckets", "Effect": "Allow", "Action": objects, "Resource": buckets},
+            {"Sid": "Keys", "Effect": "Allow", "Action": sorted(keys), "Resource": "*", "Condition": made_by_services},
+            {"Sid": "Looks", "Effect": "Allow", "Action": sorted(looks), "Resource": "*"},
+            {
+                "Sid": "Volumes",
+                "Effect": "Allow",
+                "Action": sorted(actions - keys - looks),
+                "Resource": "*",
+                "Condition": on_machines,
+            },
+        ]
+    )
+
+
+def _listed(value: object) -> list[str]:
+    return [value] if isinstance(value, str) else [str(each) for each in value] if isinstance(value, list) else []
 
 
 def _document(statements: list[dict[str, object]]) -> str:

@@ -9,6 +9,11 @@ from ipaddress import IPv4Address
 
 Statement = Mapping[str, object]
 
+PATH = "/menagerie/"
+"""Of hosts' roles and their profiles: who runs `up` has rights on no other."""
+BOUNDARY = "menagerie-hosts"
+"""The policy below that path that bounds what any host's role may do. An administrator makes it, once an account."""
+
 _VERSION = "2012-10-17"
 _LOG_DELIVERY = "delivery.logs.amazonaws.com"
 _USE = ["kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey"]
@@ -34,6 +39,10 @@ def document(*statements: Statement) -> str:
 TRUST_OF_HOSTS = document(
     {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
 )
+
+
+def boundary_arn(partition: str, account: str) -> str:
+    return f"arn:{partition}:iam::{account}:policy{PATH}{BOUNDARY}"
 
 
 def read_secrets(arns: Sequence[str], vpc: str, host: Host | None = None) -> Statement:
@@ -94,6 +103,32 @@ def keep_backups(
             },
         ]
     return [*found, _use_key("EncryptBackups", ["kms:GenerateDataKey", "kms:Decrypt"], key, f"s3.{region}")]
+
+
+def keep_audit_log(bucket: str, cluster: str, key: str, vpc: str, region: str) -> list[Statement]:
+    """New objects of a cluster, from inside the VPC, and nothing else: neither to read, list or delete any, nor to put one
+    over another ("Enforce conditional writes on Amazon S3 buckets"). bucket: its ARN."""
+    put = {
+        "Sid": "KeepAuditLog",
+        "Effect": "Allow",
+        "Action": "s3:PutObject",
+        "Resource": f"{bucket}/{cluster}/*",
+        "Condition": {**_inside(vpc, ()), "Null": {"s3:if-none-match": "false"}},
+    }
+    return [put, _use_key("EncryptAuditLog", ["kms:GenerateDataKey"], key, f"s3.{region}")]
+
+
+def see_machines(vpc: str) -> Statement:
+    """All of the account, in all regions: the actions that describe know neither resources nor conditions of EC2's own ("Actions,
+    resources, and condition keys for Amazon EC2"). With credentials of a machine in the VPC alone, for EC2 is asked over the
+    internet."""
+    return {
+        "Sid": "SeeMachines",
+        "Effect": "Allow",
+        "Action": "ec2:DescribeInstances",
+        "Resource": "*",
+        "Condition": {"StringEquals": {"aws:Ec2InstanceSourceVpc": vpc}},
+    }
 
 
 def _inside(vpc: str, hosts: Sequence[Host]) -> dict[str, dict[str, object]]:

@@ -12,8 +12,8 @@ from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
 from network.addresses import AddressPlan
-from stacks import backups, payloads
-from stacks.aws import etcd
+from stacks import audit_logs, backups, payloads
+from stacks.aws import etcd, machines
 from stacks.aws.control_plane import ControlPlane
 from stacks.aws.dns import Dns
 from stacks.aws.endpoints import Endpoints
@@ -59,10 +59,14 @@ class AwsProvider:
 
     def secrets(self, pki: Pki) -> None:
         everything = (self._cluster, self._plan, self._source)
-        self._payloads = payloads.payloads(*everything, self._disk)
+        self._payloads = payloads.payloads(*everything, self._disk, machines.program(self._cluster))
         self._pools = payloads.worker_payloads(*everything) if self._cluster.spec.cloud_workers else {}
         classes = self._volumes.classes() if self._volumes else None
-        kept = backups.secrets(self._cluster, self._plan, pki, self.buckets(), {})
+        buckets = self.buckets()
+        kept = {
+            **backups.secrets(self._cluster, self._plan, pki, buckets, {}),
+            **audit_logs.secrets(self._cluster, buckets, {}),
+        }
         stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, kept, self._pools, classes)
         ground = (self._network, self._storage, self._volumes)
         self._secrets = Secrets(self._cluster, self._plan, *ground, stored, self._own)

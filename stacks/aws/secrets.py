@@ -101,17 +101,21 @@ class Secrets(pulumi.ComponentResource):
 
     def _profile(self, identity: str, readable: Mapping[str, pulumi.Output[list[str]]]) -> aws.iam.InstanceProfile:
         name, tagged = named(self._cluster, identity, "role"), tags(self._cluster, identity)
-        role = aws.iam.Role(name, assume_role_policy=policies.TRUST_OF_HOSTS, tags=tagged, opts=self._own)
+        bound = self._storage.account.apply(lambda account: policies.boundary_arn(account.partition, account.id))
+        role = host_role(name, tagged, bound, self._own)
         known = pulumi.Output.all(
             readable=pulumi.Output.all(**readable),
             key=self._storage.key.arn,
             vpc=self._network.vpc.id,
             token=self._token.arn if identity == API_SERVERS and self._token else None,
+            audit=self._storage.audit.arn if identity == API_SERVERS else None,
             backups=self._storage.backups.arn if identity == ETCD and self._keep_backups else None,
             volumes=self._rights() if identity == CONTROLLERS else None,
         )
         aws.iam.RolePolicy(name, role=role.id, policy=known.apply(self._document), opts=self._own)
-        return aws.iam.InstanceProfile(name, role=role.name, tags=tagged, opts=self._own)
+        return aws.iam.InstanceProfile(
+            name, path=policies.PATH, role=role.name, tags=tagged, opts=_as_it_was(self._own, "path")
+        )
 
     def _document(self, known: Mapping[str, Any]) -> str:
         key, vpc, region = known["key"], known["vpc"], self._cluster.spec.control_plane.region
@@ -121,6 +125,9 @@ class Secrets(pulumi.ComponentResource):
         statements.append(policies.decrypt_secrets(key, region))
         if known["token"]:
             statements += policies.write_secret(known["token"], key, vpc, region)
+            statements.append(policies.see_machines(vpc))
+        if known["audit"]:
+            statements += policies.keep_audit_log(known["audit"], self._cluster.name, key, vpc, region)
         if known["backups"]:
             statements += policies.keep_backups(known["backups"], self._keep_backups, key, vpc, region)
         return policies.document(*statements, *(known["volumes"] or ()))
@@ -144,6 +151,29 @@ class Secrets(pulumi.ComponentResource):
             *(volume_rights.disks(place, f"{WORKERS}-*") if has_block(spec) else ()),
             *(volume_rights.files(place, known["files"]) if known["files"] else ()),
         ]
+
+
+def host_role(
+    name: str, tagged: Mapping[str, str], bound: pulumi.Input[str], opts: pulumi.ResourceOptions
+) -> aws.iam.Role:
+    """A role that instances carry, below our path and bounded. bound: ARN of the policy that bounds it.
+
+    A role that was made before there was a path keeps its place and has no bound: AWS would replace it, and take the
+    credentials of hosts that run. docs/aws.md says how an administrator bounds such a one.
+    """
+    return aws.iam.Role(
+        name,
+        path=policies.PATH,
+        permissions_boundary=bound,
+        assume_role_policy=policies.TRUST_OF_HOSTS,
+        tags=tagged,
+        opts=_as_it_was(opts, "path", "permissionsBoundary"),
+    )
+
+
+def _as_it_was(opts: pulumi.ResourceOptions, *properties: str) -> pulumi.ResourceOptions:
+    """What was made without these keeps being without."""
+    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(ignore_changes=list(properties)))
 
 
 def hosts_of(plan: AddressPlan) -> dict[str, policies.Host]:

@@ -11,16 +11,18 @@ import pulumi_aws as aws
 
 from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
+from control_plane import audit_log
 from etcd.backups import USE
 from etcd.members import settings
 from network.addresses import ROLES
+from stacks import audit_logs
 from stacks.aws import policies
 from stacks.aws.network import Network
 from stacks.aws.tags import bucket, tags
 from stacks.backups import Buckets
 from stacks.protection import is_protected
 
-BACKUPS, LOGS, ARTEFACTS = "backups", "logs", "artefacts"
+BACKUPS, AUDIT, LOGS, ARTEFACTS = "backups", "audit", "logs", "artefacts"
 _DAY_MS = 86_400_000
 _KEPT_DAYS = 30
 """Backups where no etcd says how long."""
@@ -47,6 +49,7 @@ class Storage(pulumi.ComponentResource):
     """Everything that the cluster keeps in AWS is under one key, which AWS makes anew once a year."""
 
     backups: aws.s3.Bucket
+    audit: aws.s3.Bucket
     artefacts: aws.s3.Bucket
     account: pulumi.Output[Account]
 
@@ -57,9 +60,12 @@ class Storage(pulumi.ComponentResource):
         caller = aws.get_caller_identity_output(opts=pulumi.InvokeOutputOptions(parent=self))
         self.account = caller.apply(Account.of)
         self._policies: dict[str, aws.s3.BucketPolicy] = {}
+        self._locked: dict[str, pulumi.Output[int]] = {}
         self.key = self._key()
         # What restic deletes it hides; hidden versions go once nothing guards them any more, and so do their markers.
         self.backups = self._bucket(BACKUPS, former_expired(kept_days(cluster)), locked_days=kept_days(cluster))
+        logged = audit_logs.kept_days(cluster)
+        self.audit = self._bucket(AUDIT, expired(logged, 1), locked_days=logged)
         logs = self._bucket(LOGS, expired(_LOG_DAYS, 1))
         self.artefacts = self._bucket(ARTEFACTS, former_expired(_FORMER_DAYS))
         self._log_flows(network, logs)
@@ -70,10 +76,15 @@ class Storage(pulumi.ComponentResource):
         region = str(self._cluster.spec.control_plane.region)
         names = {
             "records": self.artefacts.bucket,
+            audit_log.USE: self.audit.bucket,
             **({USE: self.backups.bucket} if self._cluster.spec.has_backups else {}),
         }
-        return pulumi.Output.all(**names).apply(
-            lambda known: {use: BucketOutput(kind="s3", name=name, region=region) for use, name in known.items()}
+        locked = {audit_log.USE: self._locked[AUDIT], USE: self._locked[BACKUPS]}
+        return pulumi.Output.all(names=pulumi.Output.all(**names), days=pulumi.Output.all(**locked)).apply(
+            lambda known: {
+                use: BucketOutput(kind="s3", name=name, region=region, locked_days=known["days"].get(use, 0))
+                for use, name in known["names"].items()
+            }
         )
 
     def _key(self) -> aws.kms.Key:
@@ -99,7 +110,7 @@ class Storage(pulumi.ComponentResource):
             name,
             bucket=self.account.apply(lambda account: bucket(self._cluster, use, account.id)),
             object_lock_enabled=bool(locked_days),
-            # Of a cluster that was released, logs and artefacts go with their bucket; backups are for somebody to delete.
+            # Of a cluster that was released, flow logs and artefacts go with their bucket; what is locked is for somebody to delete.
             force_destroy=not locked_days and not is_protected(),
             tags=tags(self._cluster, use),
             # So a bucket that stays keeps its key.
@@ -119,7 +130,8 @@ class Storage(pulumi.ComponentResource):
                 mode="GOVERNANCE", days=locked_days
             )
             rule = aws.s3.BucketObjectLockConfigurationRuleArgs(default_retention=retention)
-            aws.s3.BucketObjectLockConfiguration(name, bucket=made.id, rule=rule, opts=after)
+            lock = aws.s3.BucketObjectLockConfiguration(name, bucket=made.id, rule=rule, opts=after)
+            self._locked[use] = lock.rule.apply(_days)
         return made
 
     def _close(self, name: str, made: aws.s3.Bucket, use: str) -> None:
@@ -168,6 +180,11 @@ class Storage(pulumi.ComponentResource):
             tags=tags(self._cluster, "flow-log"),
             opts=pulumi.ResourceOptions(parent=self, depends_on=[self._policies[LOGS]]),
         )
+
+
+def _days(rule: aws.s3.outputs.BucketObjectLockConfigurationRule | None) -> int:
+    """As AWS has it, not as the spec says."""
+    return int(rule.default_retention.days or 0) if rule and rule.default_retention else 0
 
 
 def kept_days(cluster: Cluster) -> int:

@@ -14,7 +14,7 @@ from cluster import catalogue
 from cluster.disks import takes_premium
 from cluster.spec import Cloud
 from stacks.azure.store import AzureStore
-from userdata import Payload, render
+from userdata import Payload, render_packed
 
 _DEBIAN = "Debian:debian-12:12-gen2:latest"
 _ADMIN = "menagerie"
@@ -47,12 +47,12 @@ class Boot:
         return replace(self, after=[*self.after, *others])
 
     def user_data(self, payload: Payload, hostname: str | None = None) -> pulumi.Output[str]:
-        """In base64, as Azure takes it, with the payload inside. ValueError where Azure does not take so much."""
+        """With the payload inside, as Azure takes it. UserDataTooLarge where Azure does not take so much."""
 
         def text(names: Mapping[str, str], public: Mapping[str, str], uri: str, client: str) -> str:
             held = {payload.name: payload.packed(), **public}
             store = AzureStore(uri.rstrip("/"), client, self.reader, names, held)
-            return base64.b64encode(render(payload, store, hostname, limit=MOST_CUSTOM_DATA).encode()).decode()
+            return custom_data(payload, store, hostname)
 
         # Before anything is made: what is not known yet is short.
         text({}, {}, "https://", "")
@@ -63,6 +63,11 @@ class Boot:
             id=self.identity.client_id,
         )
         return gathered.apply(lambda known: text(known["names"], known["public"], known["uri"], known["id"]))
+
+
+def custom_data(payload: Payload, store: AzureStore, hostname: str | None) -> str:
+    """User data in gzip, which cloud-init unpacks ("User-data formats": "Gzip compressed content"), and in base64."""
+    return render_packed(payload, store, hostname, limit=MOST_CUSTOM_DATA)
 
 
 def nobodys_key(seed: bytes = b"menagerie: nobody logs in") -> str:

@@ -7,7 +7,10 @@ in docs/azure.md, and a test compares it with what the stack declares.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Mapping
+
+from stacks.azure.roles import BuiltIn, id_of_own
 
 
 def _all_of(kind: str, *more: str) -> tuple[str, ...]:
@@ -80,8 +83,30 @@ ACTIONS: Mapping[str, tuple[str, ...]] = {
     "azure-native:storage:StorageAccount": _all_of(_ACCOUNTS, "PrivateEndpointConnectionsApproval/action"),
 }
 
+GIVEN = ("audit-log-writer", "backup-keeper", "disk-maker", "join-token-writer", "machine-reader", "share-maker")
+"""Names of the roles of our own that a cluster's stack makes and gives."""
+
 ALWAYS = ("Microsoft.Resources/subscriptions/read", f"{_COMPUTE}/locations/operations/read")
 """To find the subscription, and to wait for what takes long."""
+
+
+def only_our_roles(subscription: str, clusters: Iterable[str]) -> str:
+    """The condition of the operator's own assignment: to give these clusters' roles alone, and to machines' identities alone.
+
+    Form: "Examples to delegate Azure role assignment management with conditions", constrain roles and principal types.
+    """
+    own = (id_of_own(subscription, cluster, name) for cluster in clusters for name in GIVEN)
+    roles = ", ".join(sorted({*(role.value for role in BuiltIn), *own}))
+
+    def one(action: str, source: str) -> str:
+        said = f"@{source}[{_RIGHTS}/roleAssignments"
+        return (
+            f"((!(ActionMatches{{'{_RIGHTS}/roleAssignments/{action}'}})) OR "
+            f"({said}:RoleDefinitionId] ForAnyOfAnyValues:GuidEquals {{{roles}}} AND "
+            f"{said}:PrincipalType] ForAnyOfAnyValues:StringEqualsIgnoreCase {{'ServicePrincipal'}}))"
+        )
+
+    return f"{one('write', 'Request')} AND {one('delete', 'Resource')}"
 
 
 def operators_role(types: Iterable[str] = tuple(ACTIONS)) -> str:
@@ -98,3 +123,7 @@ def operators_role(types: Iterable[str] = tuple(ACTIONS)) -> str:
         "AssignableScopes": ["/subscriptions/<subscription>"],
     }
     return json.dumps(role, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    print(only_our_roles(sys.argv[1], sys.argv[2:]))

@@ -12,9 +12,10 @@ from cluster.files import Disk
 from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
+from etcd.backups import prefix
 from network.addresses import AddressPlan
-from stacks import backups, payloads
-from stacks.azure import etcd, roles
+from stacks import audit_logs, backups, payloads
+from stacks.azure import etcd, machines, roles
 from stacks.azure.control_plane import ControlPlane
 from stacks.azure.dns import Dns
 from stacks.azure.endpoints import Endpoints
@@ -62,7 +63,9 @@ class AzureProvider:
         self._endpoints = Endpoints(self._cluster, name, self._network, self._keys.vault.id, blobs, self._own)
 
     def secrets(self, pki: Pki) -> None:
-        self._payloads = payloads.payloads(self._cluster, self._plan, self._source, self._disk)
+        self._payloads = payloads.payloads(
+            self._cluster, self._plan, self._source, self._disk, machines.program(self._cluster)
+        )
         self._pools = (
             payloads.worker_payloads(self._cluster, self._plan, self._source)
             if self._cluster.spec.cloud_workers
@@ -74,7 +77,12 @@ class AzureProvider:
         classes = self._volumes() if controllers_pool(self._cluster.spec) else None
         # A host that is given another identity for some other reason still asks as this one.
         own = {host: {"AZURE_CLIENT_ID": identity.client_id} for host, identity in self._identities.items()}
-        kept = backups.secrets(self._cluster, self._plan, pki, self.buckets(), own)
+        buckets = self.buckets()
+        asking = {"client_id": self._identities[payloads.API_SERVERS].client_id}
+        kept = {
+            **backups.secrets(self._cluster, self._plan, pki, buckets, own),
+            **audit_logs.secrets(self._cluster, buckets, asking),
+        }
         stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, kept, storage_classes=classes)
         bundles = {reader: {bundle_name(reader): values[bundle_name(reader)]} for reader, values in stored.items()}
         # Whom to trust: no secret, so it is in no bundle.
@@ -84,6 +92,8 @@ class AzureProvider:
         secrets = Secrets(self._cluster, group, *everything, self._own)
         # The vault has no address before its endpoint has one.
         self._boots = {reader: boot.behind(self._endpoints.made) for reader, boot in secrets.boots.items()}
+        self._let_audit_logs_be_kept()
+        self._let_machines_be_seen()
         self._let_backups_be_kept()
 
     def etcd(self) -> None:
@@ -151,11 +161,27 @@ class AzureProvider:
         )
         return made.classes
 
+    def _let_audit_logs_be_kept(self) -> None:
+        """API servers add blobs to the container, and that is all that they may do there."""
+        role_id = self._role("audit-log-writer", roles.ADD_BLOBS)
+        principal = self._identities[payloads.API_SERVERS].principal_id
+        roles.assign("audit-logs", role_id, principal, self._storage.audit.id, self._own)
+
+    def _let_machines_be_seen(self) -> None:
+        """API servers see the machines of pools, and change nothing."""
+        if self._workers_group is None:
+            return
+        groups, where = [self._group, self._workers_group], (self._keys.subscription, self._own)
+        role_id = roles.own(self._cluster, "machine-reader", groups, *where, actions=machines.READ_MACHINES)
+        principal = self._identities[payloads.API_SERVERS].principal_id
+        roles.assign("machines", role_id, principal, self._workers_group.id, self._own)
+
     def _let_backups_be_kept(self) -> None:
-        """Hosts whose etcd has backups use the blobs of the container, but for their versions."""
+        """Hosts whose etcd has backups use the blobs of its folder in the container, but for their versions."""
         if self._storage.backups is None:
             return
         role_id = self._role("backup-keeper", roles.USE_BLOBS, roles.SEE_CONTAINER)
-        for host in backups.hosts_with_backups(self._cluster, self._plan):
-            principal = self._identities[host].principal_id
-            roles.assign(f"{host}-backups", role_id, principal, self._storage.backups.id, self._own)
+        for host, etcds in backups.hosts_with_backups(self._cluster, self._plan).items():
+            principal, container = self._identities[host].principal_id, self._storage.backups.id
+            condition = roles.only_below([prefix(self._cluster.name, role) for role in etcds])
+            roles.assign(f"{host}-backups", role_id, principal, container, self._own, condition)

@@ -25,6 +25,8 @@ _CONTAINERS = "Microsoft.Storage/storageAccounts/blobServices/containers"
 _BLOBS = f"{_CONTAINERS}/blobs"
 USE_BLOBS = (f"{_BLOBS}/read", f"{_BLOBS}/write", f"{_BLOBS}/add/action", f"{_BLOBS}/delete")
 """Not deleteBlobVersion and permanentDelete: what is deleted is hidden, and can be had back."""
+ADD_BLOBS = (f"{_BLOBS}/add/action",)
+"""To make blobs, and neither to write over one, read nor delete any ("Put Blob", permissions)."""
 SEE_CONTAINER = (f"{_CONTAINERS}/read",)
 """That it is there, which restic asks before it makes a repository."""
 _OURS = uuid.UUID("5f8a1a52-6c0c-5f0e-9f4e-0d6a8a0f5c11")
@@ -33,6 +35,11 @@ _OURS = uuid.UUID("5f8a1a52-6c0c-5f0e-9f4e-0d6a8a0f5c11")
 def built_in(subscription: pulumi.Output[str], role: BuiltIn) -> pulumi.Output[str]:
     """The id of one of Azure's own roles."""
     return _role_id(subscription, pulumi.Output.from_input(role.value))
+
+
+def id_of_own(subscription: str, cluster: str, name: str) -> str:
+    """The GUID of a role of our own, which is known before it is made."""
+    return str(uuid.uuid5(_OURS, f"{subscription}/{cluster}/{name}"))
 
 
 def own(
@@ -46,7 +53,7 @@ def own(
     data_actions: tuple[str, ...] = (),
 ) -> pulumi.Output[str]:
     """The id of a new role that can be given in the cluster's groups alone. Names of roles are the whole tenant's."""
-    own_id = subscription.apply(lambda known: str(uuid.uuid5(_OURS, f"{known}/{cluster.name}/{name}")))
+    own_id = subscription.apply(lambda known: id_of_own(known, cluster.name, name))
     made = azure.authorization.RoleDefinition(
         name,
         role_definition_id=own_id,
@@ -64,16 +71,36 @@ def own(
     return pulumi.Output.all(_role_id(subscription, own_id), made.id).apply(lambda known: str(known[0]))
 
 
+def only_below(folders: Sequence[str]) -> str:
+    """The condition under which a holder of `USE_BLOBS` uses blobs below these folders of a container and no others.
+
+    Names are left out: who may list a container sees those of all folders. Form and names: "Azure role assignment condition
+    format and syntax", "Actions and attributes for Azure role assignment conditions for Azure Blob Storage".
+    """
+    read, *others = (f"ActionMatches{{'{action}'}}" for action in USE_BLOBS)
+    listing = f"({read} AND NOT SubOperationMatches{{'Blob.List'}})"
+    concerned = " AND ".join(f"!({each})" for each in (listing[1:-1], *others))
+    below = " OR ".join(f"@Resource[{_BLOBS}:path] StringStartsWith '{folder}/'" for folder in folders)
+    return f"(({concerned}) OR ({below}))"
+
+
 def assign(
     name: str,
     role: pulumi.Input[str],
     principal: pulumi.Input[str],
     scope: pulumi.Input[str],
     opts: pulumi.ResourceOptions,
+    condition: str | None = None,
 ) -> azure.authorization.RoleAssignment:
-    """Give an identity a role at a scope. It may take Azure ten minutes ("Troubleshoot Azure RBAC")."""
+    """Give an identity a role at a scope. It may take Azure ten minutes ("Troubleshoot Azure RBAC").
+
+    condition: see `only_below`. Azure takes another for an assignment that there is ("Add or edit Azure role assignment
+    conditions using the REST API").
+    """
     return azure.authorization.RoleAssignment(
         name,
+        condition=condition,
+        condition_version="2.0" if condition else None,
         role_definition_id=role,
         principal_id=principal,
         # Without it Azure looks the identity up in the directory, which may not know it yet.

@@ -10,7 +10,9 @@ import pulumi_azure_native as azure
 
 from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
+from control_plane import audit_log
 from etcd.backups import USE
+from stacks import audit_logs
 from stacks.azure import roles
 from stacks.azure.keys import Keys
 from stacks.azure.network import Network
@@ -19,7 +21,7 @@ from stacks.azure.tags import account_name, tags
 from stacks.backups import Buckets
 from stacks.protection import is_protected
 
-BACKUPS, ARTEFACTS = "backups", "artefacts"
+BACKUPS, AUDIT, ARTEFACTS = "backups", "audit-logs", "artefacts"
 _FLOW_LOGS = "insights-logs-flowlogflowevent"
 """"Virtual network flow logs": the container that Azure makes for them."""
 _DAY_MS = 86_400_000
@@ -61,8 +63,11 @@ class Storage(pulumi.ComponentResource):
         self.backups = None
         self._kept = pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[self._blobs()])
         self._container(ARTEFACTS)
+        self._locked: dict[str, pulumi.Output[int]] = {}
+        self.audit = self._immutable(AUDIT, audit_logs.kept_days(cluster))
         if cluster.spec.has_backups:
-            self.backups = self._backups()
+            # What restic deletes becomes a version, which is immutable for its time and hidden for as long again.
+            self.backups = self._immutable(BACKUPS, kept_days(cluster))
         self._lifecycle()
         self._log_flows(network)
         self.register_outputs({})
@@ -111,20 +116,21 @@ class Storage(pulumi.ComponentResource):
             **more,
         )
 
-    def _backups(self) -> azure.storage.BlobContainer:
-        """What restic deletes becomes a version, which is immutable for its time and hidden for as long again."""
+    def _immutable(self, use: str, days: int) -> azure.storage.BlobContainer:
+        """What is in it was written once: every version of a blob stays for so many days."""
         versions = azure.storage.ImmutableStorageWithVersioningArgs(enabled=True)
-        backups = self._container(BACKUPS, immutable_storage_with_versioning=versions)
-        azure.storage.BlobContainerImmutabilityPolicy(
-            BACKUPS,
+        made = self._container(use, immutable_storage_with_versioning=versions)
+        policy = azure.storage.BlobContainerImmutabilityPolicy(
+            use,
             resource_group_name=self._group,
             account_name=self.account.name,
-            container_name=backups.name,
+            container_name=made.name,
             immutability_policy_name="default",
-            immutability_period_since_creation_in_days=kept_days(self._cluster),
+            immutability_period_since_creation_in_days=days,
             opts=self._own,
         )
-        return backups
+        self._locked[use] = policy.immutability_period_since_creation_in_days.apply(lambda days: int(days or 0))
+        return made
 
     def _lifecycle(self) -> None:
         azure.storage.ManagementPolicy(
@@ -135,6 +141,7 @@ class Storage(pulumi.ComponentResource):
             policy=azure.storage.ManagementPolicySchemaArgs(
                 rules=[
                     _removed(BACKUPS, kept_days(self._cluster), only_versions=True),
+                    _removed(AUDIT, audit_logs.kept_days(self._cluster)),
                     _removed(_FLOW_LOGS, _KEPT_DAYS),
                 ]
             ),
@@ -143,10 +150,14 @@ class Storage(pulumi.ComponentResource):
 
     def buckets(self) -> Buckets:
         """See `stacks.provider.Provider`."""
-        uses = {"records": ARTEFACTS, **({USE: BACKUPS} if self.backups else {})}
-        name: pulumi.Output[str] = self.account.name
-        return name.apply(
-            lambda account: {use: BucketOutput(kind="azure", name=name, account=account) for use, name in uses.items()}
+        uses = {"records": ARTEFACTS, audit_log.USE: AUDIT, **({USE: BACKUPS} if self.backups else {})}
+        return pulumi.Output.all(account=self.account.name, days=pulumi.Output.all(**self._locked)).apply(
+            lambda known: {
+                use: BucketOutput(
+                    kind="azure", name=name, account=known["account"], locked_days=known["days"].get(name, 0)
+                )
+                for use, name in uses.items()
+            }
         )
 
     def _log_flows(self, network: Network) -> None:

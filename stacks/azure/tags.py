@@ -25,9 +25,9 @@ _LONGEST_IN_THE_WORLD = 24 - GENERATED
 """Of vaults and storage accounts, whose names are everybody's (`cluster/catalogue/azure.yaml`)."""
 _LONGEST_SCALE_SET = 64
 _LONGEST_PREFIX = 15
+""""Virtual Machine Scale Sets - Create Or Update": computerNamePrefix has 1 to 15 characters."""
 _DIGITS = 5
 """Of a hash, in so short a name."""
-""""Virtual Machine Scale Sets - Create Or Update": computerNamePrefix has 1 to 15 characters."""
 _TEMPLATE = "k8s.io_cluster-autoscaler_node-template"
 
 
@@ -44,7 +44,11 @@ def group(cluster: Cluster, opts: pulumi.ResourceOptions) -> azure.resources.Res
 def workers_group(cluster: Cluster, opts: pulumi.ResourceOptions) -> azure.resources.ResourceGroup:
     """Of workers in the region and of volumes. No cluster's name has an underscore, so no other cluster's group has this
     one's name."""
-    return _group("workers-group", f"{cluster.name}_workers", cluster, opts)
+    return _group("workers-group", workers_group_name(cluster), cluster, opts)
+
+
+def workers_group_name(cluster: Cluster) -> str:
+    return f"{cluster.name}_workers"
 
 
 def _group(logical: str, name: str, cluster: Cluster, opts: pulumi.ResourceOptions) -> azure.resources.ResourceGroup:

@@ -12,9 +12,9 @@ from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
 from network.addresses import AddressPlan
-from stacks import backups, payloads
+from stacks import audit_logs, backups, payloads
 from stacks.cloud_store import bundle_name
-from stacks.gcp import etcd, network
+from stacks.gcp import etcd, machines, network
 from stacks.gcp.control_plane import ControlPlane
 from stacks.gcp.dns import Dns
 from stacks.gcp.endpoints import Endpoints
@@ -54,18 +54,27 @@ class GcpProvider:
         self._storage = Storage(self._cluster, self._network, self._keys, self._own)
 
     def secrets(self, pki: Pki) -> None:
-        self._payloads = payloads.payloads(self._cluster, self._plan, self._source, self._disk)
+        self._payloads = payloads.payloads(
+            self._cluster, self._plan, self._source, self._disk, machines.program(self._cluster)
+        )
         in_region = self._cluster.spec.cloud_workers > 0
         self._pools = payloads.worker_payloads(self._cluster, self._plan, self._source) if in_region else {}
         applied = classes(self._cluster, self._keys, self._network)
-        kept = backups.secrets(self._cluster, self._plan, pki, self.buckets(), {})
+        buckets = self.buckets()
+        kept = {
+            **backups.secrets(self._cluster, self._plan, pki, buckets, {}),
+            **audit_logs.secrets(self._cluster, buckets, {}),
+        }
         stored = payloads.stored(self._cluster, self._plan, pki, self._payloads, kept, self._pools, applied)
         bundles = {reader: values[bundle_name(reader)] for reader, values in stored.items()}
         secrets = Secrets(self._cluster, self._keys, bundles, self._own)
         self._identities = secrets.identities
+        self._storage.let_keep_audit_log(secrets.identities[payloads.API_SERVERS])
         self._storage.let_keep_backups(self._plan, secrets.identities)
         if controllers_pool(self._cluster.spec):
             Volumes(self._cluster, self._keys, secrets.identities, self._own)
+        if in_region:
+            machines.Machines(self._cluster, self._keys, secrets.identities[payloads.API_SERVERS], self._own)
         # Rules name hosts by their identities.
         firewalls = Firewalls(self._cluster, self._plan, self._network, secrets.identities, self._source, self._own)
         self._reachable = [*self._reachable, *firewalls.made]

@@ -9,9 +9,11 @@ import pulumi_gcp as gcp
 
 from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
+from control_plane import audit_log
 from etcd.backups import USE, prefix
 from etcd.members import settings
 from network.addresses import ROLES, AddressPlan
+from stacks import audit_logs
 from stacks.backups import Buckets, hosts_with_backups
 from stacks.gcp.keys import Keys
 from stacks.gcp.network import Network
@@ -19,7 +21,7 @@ from stacks.gcp.secrets import Identity
 from stacks.gcp.tags import bucket_name, generated, labels, named
 from stacks.protection import is_protected
 
-BACKUPS, LOGS, ARTEFACTS = "backups", "logs", "artefacts"
+BACKUPS, AUDIT, LOGS, ARTEFACTS = "backups", "audit", "logs", "artefacts"
 _DAY_MS = 86_400_000
 _DAY_S = 86_400
 _KEPT_DAYS = 30
@@ -53,6 +55,9 @@ class Storage(pulumi.ComponentResource):
             retention_duration_seconds=max(days, _LEAST_GUARDED_DAYS) * _DAY_S
         )
         self.backups = self._bucket(BACKUPS, [_parts_removed(_PARTS_DAYS)], soft_delete_policy=guarded)
+        kept = audit_logs.kept_days(cluster)
+        retained = gcp.storage.BucketRetentionPolicyArgs(retention_period=kept * _DAY_S)
+        self.audit = self._bucket(AUDIT, [_removed(age=kept), _parts_removed(_PARTS_DAYS)], retention_policy=retained)
         versioned = gcp.storage.BucketVersioningArgs(enabled=True)
         former = _removed(days_since_noncurrent_time=_FORMER_DAYS, with_state="ARCHIVED")
         self.logs = self._bucket(LOGS, [_removed(age=_LOGS_DAYS), former], versioning=versioned)
@@ -77,7 +82,13 @@ class Storage(pulumi.ComponentResource):
         )
         for name, value in more.items():
             setattr(args, name, value)
-        after = pulumi.ResourceOptions(parent=self, protect=is_protected(), depends_on=[self._keys.usable])
+        after = pulumi.ResourceOptions(
+            parent=self,
+            protect=is_protected(),
+            depends_on=[self._keys.usable],
+            # Whoever has locked a policy can't unlock it; a program that said so would make the bucket anew.
+            ignore_changes=["retentionPolicy.isLocked"],
+        )
         return gcp.storage.Bucket(generated(cluster, purpose), args, opts=after)
 
     def _keep_flow_logs(self, network: Network) -> None:
@@ -103,6 +114,16 @@ class Storage(pulumi.ComponentResource):
             bucket=self.logs.name,
             role=_WRITE,
             member=sink.writer_identity,
+            opts=self._own,
+        )
+
+    def let_keep_audit_log(self, api_servers: Identity) -> None:
+        """API servers add objects, and neither read, overwrite nor delete any."""
+        gcp.storage.BucketIAMMember(
+            generated(self._cluster, "audit-log"),
+            bucket=self.audit.name,
+            role=_WRITE,
+            member=api_servers.account.member,
             opts=self._own,
         )
 
@@ -133,10 +154,22 @@ class Storage(pulumi.ComponentResource):
 
     def buckets(self) -> Buckets:
         """See `stacks.provider.Provider`."""
-        names = {"records": self.artefacts.name, **({USE: self.backups.name} if self._cluster.spec.has_backups else {})}
-        return pulumi.Output.all(**names).apply(
-            lambda known: {use: BucketOutput(kind="gcs", name=name) for use, name in known.items()}
+        names = {
+            "records": self.artefacts.name,
+            audit_log.USE: self.audit.name,
+            **({USE: self.backups.name} if self._cluster.spec.has_backups else {}),
+        }
+        return pulumi.Output.all(names=pulumi.Output.all(**names), days=self.audit.retention_policy.apply(_days)).apply(
+            lambda known: {
+                use: BucketOutput(kind="gcs", name=name, locked_days=known["days"] if use == audit_log.USE else 0)
+                for use, name in known["names"].items()
+            }
         )
+
+
+def _days(policy: gcp.storage.outputs.BucketRetentionPolicy | None) -> int:
+    """As Google has it, not as the spec says."""
+    return int(policy.retention_period) // _DAY_S if policy else 0
 
 
 def kept_days(cluster: Cluster) -> int:

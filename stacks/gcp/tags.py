@@ -83,9 +83,9 @@ def endpoint_name(cluster: Cluster) -> str:
     return letters[: _LONGEST_ENDPOINT - DIGITS] + hashed(cluster.name)
 
 
-def role_id(cluster: Cluster, role: str) -> str:
-    """Letters, digits and underscores."""
-    return short(f"menagerie_{cluster.name}_{role}", _LONGEST_ROLE).replace("-", "_")
+def role_id(cluster: str, role: str) -> str:
+    """Letters, digits and underscores. cluster: its name."""
+    return short(f"menagerie_{cluster}_{role}", _LONGEST_ROLE).replace("-", "_")
 
 
 def bucket_name(cluster: Cluster, purpose: str, project: str) -> str:

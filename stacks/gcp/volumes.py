@@ -82,7 +82,7 @@ class Volumes(pulumi.ComponentResource):
         own = pulumi.ResourceOptions(parent=self)
         role = gcp.projects.IAMCustomRole(
             generated(cluster, "volumes"),
-            role_id=role_id(cluster, "volumes"),
+            role_id=role_id(cluster.name, "volumes"),
             title=f"{cluster.name}: volumes"[:100],
             permissions=list(permissions(cluster)),
             opts=own,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -20,7 +21,7 @@ from lab.balancer import BalancerSpec
 from lab.hosts import HostSpec
 from lab.prepare import lab_spec, prepare
 from network.addresses import ROLES, AddressPlan, HostAddress
-from stacks import backups
+from stacks import audit_logs, backups, machines
 from stacks.lab.disks import disks_of
 from stacks.lab.dynamic import Buckets, DataCentre, Host, LoadBalancer, SecretStore, Volume
 from stacks.lab.ssh import SshKey
@@ -31,6 +32,7 @@ from stacks.pki import Pki
 from stacks.pki_resources import Secret
 from userdata import Payload, render
 
+MACHINE = Path(__file__).with_name("menagerie_machine.py")
 _ACCESS_KEY, _REGION = "menagerie", "us-east-1"
 """The server of buckets has one key and no regions; this is the one that it answers to."""
 
@@ -55,10 +57,18 @@ class LabProvider:
 
     def secrets(self, pki: Pki) -> None:
         self._pki = pki
-        self._payloads = payloads(self._cluster, self._plan, self.artefacts())
+        self._payloads = payloads(
+            self._cluster,
+            self._plan,
+            self.artefacts(),
+            machine=machines.filled(MACHINE, {"STORE_URL": plan.STORE_URL}),
+        )
         pools = worker_payloads(self._cluster, self._plan, self.artefacts())
         self._workers = {worker.host: pools[worker.pool] for worker in workers_in_region(self._cluster)}
-        kept = backups.secrets(self._cluster, self._plan, pki, self.buckets(), self._own_keys())
+        kept = {
+            **backups.secrets(self._cluster, self._plan, pki, self.buckets(), self._own_keys()),
+            **audit_logs.secrets(self._cluster, self.buckets(), {"key": self._key}),
+        }
         # Whoever the autoscaler makes later finds its payload and keys in the store already.
         readers = {worker.host: pools[worker.pool] for worker in possible_in_region(self._cluster)}
         policy = store_policy(self._cluster, self._plan, pki, self._payloads, kept, readers)
@@ -169,17 +179,19 @@ def store_policy(
     backups: Mapping[str, Mapping[str, pulumi.Input[str]]],
     by_worker: Mapping[HostAddress, Payload] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Host address -> what that host may read, by name, and the names that it may write; see `lab.store.Policy`.
+    """Host address -> what that host may read, by name, the names that it may write, and the machines that it is told of; see
+    `lab.store.Policy`.
 
     backups: what `stacks.backups.secrets` says of hosts.
     by_worker: the payloads of workers in the region. They read the join token, which API servers write and cannot read.
     """
     own = readable(cluster, plan, pki, payloads, backups)
     writes = {API_SERVERS: [JOIN_TOKEN]} if by_worker else {}
+    sees = {API_SERVERS: sorted(host.name for host in by_worker)} if by_worker else {}
     found: dict[str, dict[str, Any]] = {}
     for host in plan.hosts():
         name = reader(plan, host.name)
-        found[str(host.address)] = {"read": own[name], "write": writes.get(name, [])}
+        found[str(host.address)] = {"read": own[name], "write": writes.get(name, []), "machines": sees.get(name, [])}
     for host, payload in (by_worker or {}).items():
         values = {payload.name: payload.packed(), JOIN_TOKEN: "", **secrets(cluster, plan, pki, {})[WORKERS]}
         found[str(host.address)] = {"read": values, "write": []}

@@ -10,14 +10,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cluster.allocations import BORROWED, CONTROLLERS_NAMESPACE, MEMBER_LABEL, SYSTEM_LABEL, TEAM_KEY
+from cluster.allocations import BORROWED, MEMBER_LABEL, SYSTEM_LABEL, SYSTEM_NAMESPACES, TEAM_KEY
 from cluster.pools import POOL_LABEL, TaintEffect
 from cluster.spec import Cluster
 from cluster.tenancy import TEAM_LABEL
 from tenancy.sync.objects import Object
 
-SYSTEM_NAMESPACES = ("kube-node-lease", "kube-public", "kube-system", CONTROLLERS_NAMESPACE, "rook-ceph")
-"""Whose pods may go to any host, whatever their labels say."""
 _MIRROR = "kubernetes.io/config.mirror"
 _ENDED = ("Succeeded", "Failed")
 

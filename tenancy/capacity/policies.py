@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from cluster.allocations import BORROWED, BORROWED_PRIORITY, SYSTEM_LABEL, Borrowing
+from cluster.allocations import BORROWED, BORROWED_PRIORITY, SYSTEM_LABEL, SYSTEM_NAMESPACES, Borrowing
 from tenancy.capacity import expressions as cel
-from tenancy.capacity.hosts import SYSTEM_NAMESPACES
 from tenancy.sync.objects import MANAGED_LABEL, MANAGER, Object
 
 ADMISSION = "admissionregistration.k8s.io"

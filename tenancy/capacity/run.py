@@ -14,14 +14,14 @@ from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 
-from cluster.allocations import BORROWED, BORROWED_PRIORITY, TEAM_KEY
+from cluster.allocations import BORROWED, BORROWED_PRIORITY, SYSTEM_NAMESPACES, TEAM_KEY
 from cluster.pools import TaintEffect
 from cluster.spec import Cluster
 from cluster.tenancy import Tenancy
 from operations import drain
 from operations.kube import Kube, Place, key_of
 from tenancy.capacity.guard import refusals
-from tenancy.capacity.hosts import SYSTEM_NAMESPACES, Host, hosts_of, is_system, is_team_taint, taint_of
+from tenancy.capacity.hosts import Host, hosts_of, is_system, is_team_taint, taint_of
 from tenancy.capacity.plan import Known, Move, Plan, plan
 from tenancy.capacity.policies import ADMISSION, objects
 from tenancy.directory import Kind

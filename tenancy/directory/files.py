@@ -11,8 +11,10 @@ from cluster.document import Document, Where, read
 from cluster.fields import did_you_mean, near
 from cluster.model import Model
 from cluster.problems import Problem, SpecError
+from cluster.reading import real
 from cluster.tenancy import Tenancy
 from cluster.validate import validate
+from cluster.words import PersonId, Title
 from tenancy.directory.model import Kind, Person, Roster, State, Team, Tenant
 from tenancy.directory.names import assign
 
@@ -20,8 +22,8 @@ from tenancy.directory.names import assign
 class PersonEntry(Model):
     """Somebody."""
 
-    name: str = ""
-    """As people know them."""
+    name: Title | None = None
+    """As people know them. Default: none."""
     state: State = Field(default=State.ACTIVE, strict=False)
     """active, or left: as if the entry were not there, said on purpose."""
 
@@ -29,18 +31,18 @@ class PersonEntry(Model):
 class TeamEntry(Model):
     """A team."""
 
-    members: tuple[str, ...] = Field(default=(), strict=False)
+    members: tuple[PersonId, ...] = Field(default=(), strict=False)
     """Ids of people."""
-    owners: tuple[str, ...] = Field(default=(), strict=False)
+    owners: tuple[PersonId, ...] = Field(default=(), strict=False)
     """Ids of the people who may give rights in the team's namespace. They have a member's rights too."""
 
 
 class PeopleFile(Model):
     """Who there is."""
 
-    people: dict[str, PersonEntry]
+    people: dict[PersonId, PersonEntry]
     """Id -> person. The id is the user's name in the API; another id is another person."""
-    teams: dict[str, TeamEntry] = Field(default={})
+    teams: dict[Title, TeamEntry] = Field(default={})
     """Name -> team."""
 
 
@@ -53,12 +55,12 @@ class FileDirectory:
     @property
     def name(self) -> str:
         """The file's path, as short as it can be from here."""
-        path = self._path.resolve()
+        path = real(self._path)
         return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
     def read(self) -> Roster:
         """Everybody. SpecError with every problem of the file."""
-        document = read(self._path, self.name)
+        document = read(self._path, self.name, PeopleFile.model_fields)
         if document.data is None:
             raise SpecError(document.problems)
         valid = validate(PeopleFile, document)
@@ -74,7 +76,7 @@ class FileDirectory:
 
 
 def _roster(file: PeopleFile) -> Roster:
-    people = {id: Person(id, entry.name, entry.state) for id, entry in file.people.items()}
+    people = {id: Person(id, entry.name or "", entry.state) for id, entry in file.people.items()}
     teams = {
         name: Team(name, tuple(sorted(set(entry.members))), tuple(sorted(set(entry.owners))))
         for name, entry in file.teams.items()

@@ -20,6 +20,7 @@ import ldap3
 from ldap3.core.exceptions import LDAPException
 from ldap3.utils.dn import parse_dn
 
+from cluster.reading import UnreadableError, read_bytes
 from cluster.tenancy import Ldap, Tenancy
 from tenancy.directory.model import DirectoryError, Person, Roster, State, Team
 from tenancy.directory.names import assign
@@ -135,7 +136,11 @@ class LdapDirectory:
     def _tls(self) -> _Tls:
         ca = self._folder / self._ldap.ca if self._ldap.ca else None
         try:
+            if ca:
+                read_bytes(ca)  # OpenSSL would wait for a pipe, and read a device to its end
             return _Tls(ssl.create_default_context(cafile=ca))
+        except UnreadableError as error:
+            raise DirectoryError(self.name, [f"TEN-001: {error}"]) from None
         except (OSError, ssl.SSLError) as error:
             reason = error.strerror or str(error)
             raise DirectoryError(self.name, [f"TEN-001: {ca} can't be read as certificates: {reason}"]) from None

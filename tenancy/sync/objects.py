@@ -6,11 +6,12 @@ ever taken away by deleting it: somebody who left has a binding without subjects
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from cluster import counts
 from cluster.allocations import MEMBER_LABEL
-from cluster.tenancy import TEAM_LABEL, Allowance, PodSecurity, Tenancy
+from cluster.tenancy import TEAM_LABEL, TENANT_LABEL, Allowance, PodSecurity, Tenancy
 from tenancy.directory import Kind, Roster, Tenant
 from tenancy.directory.names import slug
 
@@ -18,8 +19,6 @@ Object = Mapping[str, Any]
 
 MANAGER = "menagerie-tenancy"
 """The field manager; it marks a namespace as ours, whatever becomes of its labels."""
-TENANT_LABEL = "menagerie.dev/tenant"
-"""person or team."""
 PERSON_LABEL = "menagerie.dev/person"
 FROZEN_LABEL = "menagerie.dev/frozen"
 """Label "true", and annotation with the day, of a namespace whose person or team has left."""
@@ -34,7 +33,12 @@ ALLOWANCE = "menagerie"
 OWNER_ROLE = "menagerie:team-owner"
 """The ClusterRole of owners. Who may write bindings and has Kubernetes' edit can give others edit, view and parts of them: the
 API server refuses to give what the giver has not (RBAC, "Privilege escalation prevention")."""
+ANY = "*"
+EDIT = "edit"
+"""Kubernetes' own ClusterRole: what people may do in their namespaces."""
 _VERBS = ["create", "delete", "get", "list", "patch", "update", "watch"]
+_NOT_COUNTED_GROUPS = ("extensions", "events.k8s.io")
+"""One that no release serves any more; and Events, which lie in another etcd."""
 _RBAC = "rbac.authorization.k8s.io"
 _PSS = "pod-security.kubernetes.io"
 MANAGED_LABEL = "app.kubernetes.io/managed-by"
@@ -51,10 +55,13 @@ def cluster_role() -> Object:
     }
 
 
-def wanted(tenant: Tenant, name: str, roster: Roster, settings: Tenancy, *, frozen: str = "") -> Iterator[Object]:
-    """The namespace `name` and all of ours in it. frozen: the day it was, "" of who is here."""
+def wanted(
+    tenant: Tenant, name: str, roster: Roster, settings: Tenancy, *, frozen: str = "", kinds: Iterable[str] = ()
+) -> Iterator[Object]:
+    """The namespace `name` and all of ours in it. frozen: the day it was, "" of who is here. kinds: what people may make beside
+    Kubernetes' own, as quotas count it."""
     yield _namespace(tenant, name, roster, settings, frozen)
-    yield from _inside(tenant, name, roster, settings, frozen=bool(frozen))
+    yield from _inside(tenant, name, roster, settings, kinds, frozen=bool(frozen))
 
 
 def _namespace(tenant: Tenant, name: str, roster: Roster, settings: Tenancy, frozen: str) -> Object:
@@ -78,10 +85,12 @@ def _namespace(tenant: Tenant, name: str, roster: Roster, settings: Tenancy, fro
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 
 
-def _inside(tenant: Tenant, name: str, roster: Roster, settings: Tenancy, *, frozen: bool) -> Iterator[Object]:
+def _inside(
+    tenant: Tenant, name: str, roster: Roster, settings: Tenancy, kinds: Iterable[str], *, frozen: bool
+) -> Iterator[Object]:
     own = allowance(tenant, settings)
-    quota = {**own.quota, **({"pods": "0"} if frozen else {})}
-    yield _object("v1", "ResourceQuota", name, ALLOWANCE, spec={"hard": quota} if quota else {})
+    hard = {**quota(tenant, settings, kinds), **({"pods": "0"} if frozen else {})}
+    yield _object("v1", "ResourceQuota", name, ALLOWANCE, spec={"hard": hard})
     yield _object("v1", "LimitRange", name, ALLOWANCE, spec={"limits": _limits(own)})
     editors, owners = ((), ()) if frozen else _rights(tenant, roster)
     yield binding(name, EDITORS, "edit", editors, settings)
@@ -98,11 +107,26 @@ def binding(inside: str, name: str, role: str, people: tuple[str, ...], settings
 
 def allowance(tenant: Tenant, settings: Tenancy) -> Allowance:
     """What the settings say of one of its kind, and of itself."""
-    if tenant.kind is Kind.PERSON:
-        return settings.people
-    only = settings.teams.only.get(tenant.name, Allowance())
-    said = {key: getattr(only, key) for key in only.model_fields_set - {"quota"}}
-    return settings.teams.model_copy(update={**said, "quota": {**settings.teams.quota, **only.quota}})
+    return settings.people if tenant.kind is Kind.PERSON else counts.team(settings, tenant.name)
+
+
+def quota(tenant: Tenant, settings: Tenancy, kinds: Iterable[str] = ()) -> dict[str, str]:
+    """What it may have, and how many of each kind. kinds: beside Kubernetes' own."""
+    own = allowance(tenant, settings)
+    return counts.people(own, kinds) if tenant.kind is Kind.PERSON else counts.teams(own, kinds)
+
+
+def makes(role: Object) -> tuple[str, ...]:
+    """The kinds that a ClusterRole lets people make, as quotas count them; ANY is in one that stands for several."""
+    found = {
+        f"count/{resource}.{group}" if group else f"count/{resource}"
+        for rule in role.get("rules") or ()
+        if {"create", ANY} & {*rule["verbs"]}
+        for group in rule.get("apiGroups") or ()
+        for resource in rule.get("resources") or ()
+        if "/" not in resource and group not in _NOT_COUNTED_GROUPS and resource != "events"
+    }
+    return tuple(sorted(found))
 
 
 def _rights(tenant: Tenant, roster: Roster) -> tuple[tuple[str, ...], tuple[str, ...]]:

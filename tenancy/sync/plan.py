@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any
 
-from cluster.tenancy import Leavers, Tenancy
+from cluster.tenancy import Leavers, Tenancy, amount
 from operations.kube import Key, as_json, key_of, named
 from tenancy.directory import Kind, Roster, Tenant
 from tenancy.directory.names import assign
 from tenancy.sync.compare import differences
-from tenancy.sync.objects import MANAGER, Object, cluster_role, wanted
+from tenancy.sync.objects import ALLOWANCE, ANY, MANAGER, Object, cluster_role, quota, wanted
 from tenancy.sync.seen import Seen, Space, users
 from tenancy.sync.workloads import started, stopped
 
@@ -89,7 +90,13 @@ def plan(roster: Roster, seen: Seen, settings: Tenancy, today: str) -> Plan:
     ones = [*here, *_gone(names, seen, today)]
     changes = [*_shared(seen)]
     for one in ones:
-        changes += _changes(one, roster, seen, settings)
+        try:
+            changes += [*_changes(one, roster, seen, settings)]
+        except Exception as error:  # noqa: BLE001
+            # Whoever may write in a namespace has words in it; that of one keeps nobody else's from being looked after.
+            conflicts.append(
+                f"namespace {one.name} is left as it is, for something in it can't be read: {str(error)[:200]!r}"
+            )
     stories = tuple((one.story, one.tenant, one.name) for one in ones if one.story is not Story.KEPT)
     return Plan(tuple(changes), stories, tuple(conflicts), tuple(_notices(roster, seen, settings, ones)))
 
@@ -159,7 +166,8 @@ def _shared(seen: Seen) -> Iterator[Change]:
 
 def _changes(one: _One, roster: Roster, seen: Seen, settings: Tenancy) -> Iterator[Change]:
     """Of one namespace: itself first where it has to be made, last otherwise, for its marks say that the rest is done."""
-    namespace, *inside = wanted(one.tenant, one.name, roster, settings, frozen=one.frozen)
+    kinds = [kind for kind in seen.kinds if ANY not in kind]
+    namespace, *inside = wanted(one.tenant, one.name, roster, settings, frozen=one.frozen, kinds=kinds)
     own = list(_applied(one, [namespace], seen))
     if one.frozen:
         inside.reverse()  # rights before the rest, whatever the API says to that
@@ -197,6 +205,9 @@ def _reason(one: _One, reasons: list[str]) -> str:
 
 def _notices(roster: Roster, seen: Seen, settings: Tenancy, ones: list[_One]) -> Iterator[str]:
     yield from roster.notices
+    yield from _uncounted(seen)
+    for one in ones:
+        yield from () if one.frozen else _full(one, seen, settings)
     for team in sorted(settings.teams.only.keys() - roster.teams.keys()):
         yield f"tenancy.teams.only has {team}, which is no team of the directory"
     gone = {one.tenant.name for one in ones if one.frozen and one.tenant.kind is Kind.PERSON} | {
@@ -206,3 +217,28 @@ def _notices(roster: Roster, seen: Seen, settings: Tenancy, ones: list[_One]) ->
     for id in sorted(gone):
         for place in bound.get(f"{settings.user_prefix}{id}", ()):
             yield f"{id} has left, and a binding that is not ours still names them: kubectl edit {place}"
+
+
+def _uncounted(seen: Seen) -> Iterator[str]:
+    for kind in sorted(kind for kind in seen.kinds if ANY in kind):
+        yield f"the ClusterRole edit lets people make every kind of {kind}, and no quota counts these: name the kinds there"
+
+
+def _full(one: _One, seen: Seen, settings: Tenancy) -> Iterator[str]:
+    """Namespaces that have more than they may: nothing of it is taken away, and nothing is added."""
+    there = seen.objects.get(("ResourceQuota", one.name, ALLOWANCE), {})
+    used = (there.get("status") or {}).get("used") or {}
+    key = "people" if one.tenant.kind is Kind.PERSON else f"teams.only.{one.tenant.name}"
+    for name, most in quota(one.tenant, settings).items():
+        if name in used and (has := _number(used[name])) is not None and has > amount(most):
+            yield (
+                f"namespace {one.name} has {has:,} of {name}, and may have {most}: what is there stays, no more can be made; "
+                f"tenancy.{key}.quota raises it"
+            )
+
+
+def _number(quantity: object) -> Decimal | None:
+    try:
+        return amount(str(quantity))
+    except ValueError:
+        return None

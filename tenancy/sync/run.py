@@ -21,7 +21,7 @@ from operations.kube import Key, Kube, key_of
 from tenancy.directory import Directory, Roster, Tenant
 from tenancy.sync.guard import refusals, sizes
 from tenancy.sync.kube import kube_of
-from tenancy.sync.objects import ALLOWANCE, EDITORS, OWNER_ROLE, OWNERS
+from tenancy.sync.objects import ALLOWANCE, EDIT, EDITORS, OWNER_ROLE, OWNERS, makes
 from tenancy.sync.plan import Change, Plan, Verb, looked_into, plan
 from tenancy.sync.seen import Seen, Sizes, space_of
 from tenancy.sync.workloads import SCALED, SUSPENDED
@@ -140,7 +140,8 @@ def look_at(kube: Kube, api: ApiClient, roster: Roster, settings: Tenancy) -> Se
         name: tuple(each for kind in (*SCALED, *SUSPENDED) for each in kube.list(kind, name))
         for name in looked_into(roster, spaces, settings)
     }
-    return Seen(spaces, objects, others, workloads, remembered(api))
+    kinds = tuple(kind for role in kube.list("ClusterRole", name=EDIT) for kind in makes(role))
+    return Seen(spaces, objects, others, workloads, remembered(api), kinds)
 
 
 def remembered(api: ApiClient) -> Sizes | None:

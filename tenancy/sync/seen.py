@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from cluster.tenancy import TEAM_LABEL, Tenancy
+from cluster.tenancy import TEAM_LABEL, TENANT_LABEL, Tenancy
 from operations.kube import Key, key_of
 from tenancy.directory import Kind, Tenant
 from tenancy.sync.compare import is_ours
-from tenancy.sync.objects import FROZEN_LABEL, NAME, PERSON_LABEL, TENANT_LABEL, WORKLOAD, Object
+from tenancy.sync.objects import FROZEN_LABEL, NAME, PERSON_LABEL, WORKLOAD, Object
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Seen:
 
     spaces: every namespace. objects: those that ours are compared with. bindings: of others, with users in them.
     workloads: namespace -> Deployments and the like, of those that were looked into. last: of the last sync.
+    kinds: what people may make beside what has a default, as quotas count it.
     """
 
     spaces: Mapping[str, Space] = field(default_factory=dict)
@@ -47,6 +48,7 @@ class Seen:
     bindings: tuple[Object, ...] = ()
     workloads: Mapping[str, tuple[Object, ...]] = field(default_factory=dict)
     last: Sizes | None = None
+    kinds: tuple[str, ...] = ()
 
     def active(self) -> frozenset[Tenant]:
         """Whoever had a namespace and was not frozen."""

@@ -6,6 +6,7 @@ makes, DaemonSets and what others' controllers make are left as they are.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tenancy.sync.objects import Object
@@ -36,7 +37,7 @@ def started(workload: Object) -> dict[str, Any] | None:
         return None
     if workload["kind"] in SUSPENDED:
         return _patch(None, suspend=False)
-    return _patch(None, replicas=int(before)) if before.isdigit() else _patch(None)
+    return _patch(None, replicas=int(before)) if re.fullmatch("[0-9]{1,9}", before) else _patch(None)
 
 
 def _patch(before: str | None, **spec: object) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from audit.evidence import API_LISTS, Evidence, Kind
+from cluster import places
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import HostConfig
 from cluster.spec import Cluster
@@ -36,10 +37,18 @@ def good(lab: Cluster, config: HostConfig, source: ArtefactSource) -> Evidence:
             support.worker(),
         ),
         kubelets={"worker-1": support.kubelet(config)},
-        objects={**dict.fromkeys(API_LISTS, ()), "kube-proxy": support.proxy("127.0.0.1:10249")},
+        objects={
+            **dict.fromkeys(API_LISTS, ()),
+            "kube-proxy": support.proxy("127.0.0.1:10249"),
+            "addresses of nodes": support.addresses({"worker-1": "10.78.1.11"}, {"region-1": "10.77.0.130"}),
+            "serving requests": (support.serving_request("region-1", "10.77.0.130"),),
+        },
         ports={Kind.API: frozenset({6443, 8132}), Kind.ETCD: frozenset({2379, 2380})},
         kubernetes_ca=support.AUTHORITIES["kubernetes"].certificate,
+        audit_logs=support.LOGS,
         now=support.NOW,
+        labels={host.name: places.given(lab, pool, host) for pool, host in lab.host_list()},
+        controllers=frozenset({"workers"}),
     )
     for control in support.METHODS:
         evidence = support.attempted(evidence, control, True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -10,15 +12,17 @@ from typing import Any
 
 import yaml
 
-from audit.evidence import Attempt, Certificates, Evidence, File, Kind, Process, Report, Socket
+from audit.evidence import Attempt, AuditLogs, Certificates, Evidence, File, Kind, Process, Report, Socket
+from audit.serving import SERVING
 from cluster.files import HostConfig
 from stacks.certificates import Request, Signed, issue, new_authority
 
 UNITS = "/etc/systemd/system/"
 NOW = time.time()
 """Certificates of tests are made now, too."""
-AUTHORITIES = {name: new_authority(name) for name in ("kubernetes", "etcd-main", "etcd-events")}
-METHODS = ("M.5", "M.6", "M.7", "M.8", "M.9", "M.10", "M.13")
+AUTHORITIES = {name: new_authority(name) for name in ("kubernetes", "kubelet-serving", "etcd-main", "etcd-events")}
+LOGS = AuditLogs({"api-1": NOW - 60}, 600, 30, 30)
+METHODS = ("M.5", "M.6", "M.7", "M.8", "M.9", "M.10", "M.13", "M.26")
 """Controls that are decided by trying."""
 
 
@@ -77,7 +81,13 @@ def api_host(config: HostConfig) -> Report:
         update={
             "texts": texts,
             "providers": ("secretbox", "identity"),
-            "certificates": certificates(**{"/etc/kubernetes/pki/apiserver.crt": leaf}),
+            "certificates": certificates(
+                **{
+                    "/etc/kubernetes/pki/apiserver.crt": leaf,
+                    "/etc/kubernetes/pki/ca.crt": AUTHORITIES["kubernetes"],
+                    "/etc/kubernetes/pki/kubelet-serving-ca.crt": AUTHORITIES["kubelet-serving"],
+                }
+            ),
             "files": {**made.files, **more},
         }
     )
@@ -111,8 +121,33 @@ def worker() -> Report:
         update={
             "processes": (process("kubelet.service", kubelet),),
             "files": files | {"/etc/kubernetes/pki/ca.crt": root_file("0644")},
-            "certificates": certificates(**{"/var/lib/kubelet/pki/kubelet-client-current.pem": signed}),
+            "certificates": certificates(
+                **{
+                    "/var/lib/kubelet/pki/kubelet-client-current.pem": signed,
+                    SERVING: serving("worker-1", "10.78.1.11"),
+                }
+            ),
         }
+    )
+
+
+def serving(node: str, *addresses: str) -> Signed:
+    """A kubelet's serving certificate."""
+    own = Request(f"system:node:{node}", ("system:nodes",), (node,), addresses, ("server",), 365)
+    return issue(AUTHORITIES["kubelet-serving"], own)
+
+
+def serving_request(node: str, *addresses: str) -> Mapping[str, Any]:
+    """As the API has it on record once it is granted."""
+    pem = base64.b64encode(serving(node, *addresses).certificate.encode()).decode()
+    return {"metadata": {"name": f"csr-{node}"}, "status": {"certificate": pem}}
+
+
+def addresses(hosts: Mapping[str, str], workers: Mapping[str, str]) -> tuple[Mapping[str, Any], ...]:
+    """What operators wrote, and what workers in the region were given."""
+    return (
+        {"metadata": {"name": "hosts"}, "data": {"hosts.json": json.dumps(hosts)}},
+        {"metadata": {"name": "workers"}, "data": {name: f"uid {address}" for name, address in workers.items()}},
     )
 
 

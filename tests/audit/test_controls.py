@@ -24,7 +24,9 @@ def test_every_control_of_the_benchmark_is_there_once_and_in_order() -> None:
     ids = [control.id for control in controls()]
     own = [each for each in ids if each.startswith("M.")]
     assert ids == [*wanted, *own]
-    assert own == [f"M.{number}" for number in range(1, len(own) + 1)]
+    # Each once and in order; numbers of those that are still to come may be missing.
+    numbers = [int(each.removeprefix("M.")) for each in own]
+    assert numbers == sorted(set(numbers))
 
 
 def test_every_control_is_in_a_section_and_what_decides_it_exists() -> None:

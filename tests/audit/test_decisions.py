@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,6 +13,11 @@ from audit.controls import controls
 from audit.decide import ATTEMPTS, decided
 from audit.evidence import Certificates, Evidence, File, Kind, Socket, Unseen
 from audit.model import Control, Status, Wanted
+from audit.serving import SERVING
+from cluster import counts, places
+from cluster.allocations import CONTROLLERS_NAMESPACE, SYSTEM_LABEL
+from cluster.files import IN_REGION, JOIN_TOKEN_FOR
+from cluster.pools import POOL_LABEL, TRUSTED_POOL
 from stacks.certificates import Request, issue, new_authority
 from tests.audit import support
 from tests.audit.support import attempted, changed, folder, root_file, with_files, with_flag, with_objects
@@ -123,6 +129,36 @@ def bound(verb: str, resource: str, role: str = "theirs") -> Spoil:
     return lambda e: with_objects(e, cluster_roles=roles, cluster_role_bindings=[given])
 
 
+def auto_approved(subject: str) -> Spoil:
+    """As kubeadm's phase bootstrap-token makes it, and Kubernetes its role."""
+    role = "system:certificates.k8s.io:certificatesigningrequests:nodeclient"
+    rule = {
+        "apiGroups": ["certificates.k8s.io"],
+        "resources": ["certificatesigningrequests/nodeclient"],
+        "verbs": ["create"],
+    }
+    given = {
+        "metadata": {"name": "kubeadm:node-autoapprove-bootstrap"},
+        "roleRef": {"kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "Group", "name": subject}],
+    }
+    labels = {"kubernetes.io/bootstrapping": "rbac-defaults"}
+    roles = [{"metadata": {"name": role, "labels": labels}, "rules": [rule]}]
+    return lambda e: with_objects(e, cluster_roles=roles, cluster_role_bindings=[given])
+
+
+def join_token(age_s: float = 60, **labels: str) -> Spoil:
+    """What an audit sees of one: its metadata."""
+    made = datetime.fromtimestamp(support.NOW - age_s, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    metadata = {
+        "name": "bootstrap-token-abcdef",
+        "namespace": "kube-system",
+        "creationTimestamp": made,
+        "labels": labels,
+    }
+    return lambda e: with_objects(e, bootstrap_tokens=[{"metadata": metadata}])
+
+
 def bound_subject(**subject: str) -> Spoil:
     given = {
         "metadata": {"name": "x", "namespace": "vision"},
@@ -132,6 +168,7 @@ def bound_subject(**subject: str) -> Spoil:
     return lambda e: with_objects(e, role_bindings=[given])
 
 
+LOGS = support.LOGS
 SAFE: Mapping[str, Any] = {
     "allowPrivilegeEscalation": False,
     "runAsNonRoot": True,
@@ -151,8 +188,29 @@ def pods(*listed: Mapping[str, Any]) -> Spoil:
     return lambda e: with_objects(e, pods=listed)
 
 
+def node(name: str, **labels: str) -> Mapping[str, Any]:
+    return {"metadata": {"name": name, "labels": labels}}
+
+
+def nodes(*listed: Mapping[str, Any]) -> Spoil:
+    return lambda e: with_objects(e, nodes=listed)
+
+
+def on_a_node(one: Mapping[str, Any], *listed: Mapping[str, Any]) -> Spoil:
+    return lambda e: with_objects(e, pods=[one], nodes=listed)
+
+
 def namespace(name: str, **labels: str) -> Spoil:
     return lambda e: with_objects(e, namespaces=[{"metadata": {"name": name, "labels": labels}}])
+
+
+def gang(made: str, *true: str) -> Mapping[str, Any]:
+    """A Job that is a gang. true: conditions."""
+    return {
+        "metadata": {"name": "train", "namespace": "vision", "creationTimestamp": made},
+        "spec": {"template": {"spec": {"schedulingGroup": {"podGroupName": "train"}}}},
+        "status": {"conditions": [{"type": each, "status": "True"} for each in true]},
+    }
 
 
 TOKEN = {"projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}, "name": "t"}
@@ -208,7 +266,21 @@ SPOILED: Mapping[str, Spoil] = {
     "M.3": certificate(Kind.WORKER, "/var/lib/kubelet/pki/kubelet-client-current.pem", SHORT),
     "M.4": certificate(Kind.ETCD, "/etc/etcd/events/pki/peer.crt", OF_MAIN),
     "M.11": lambda e: changed(e, Kind.ETCD, lambda _: {"listening": (Socket(address="0.0.0.0", port=2383),)}),
+    "M.23": lambda e: replace(e, audit_logs=replace(LOGS, newest={"api-1": support.NOW - 601})),
+    "M.24": lambda e: replace(e, audit_logs=replace(LOGS, locked_days=29)),
+    "M.25": pods(pod("csi", image="registry.example.org/driver:v1")),
+    "M.16": certificate(
+        Kind.API, "/etc/kubernetes/pki/kubelet-serving-ca.crt", support.AUTHORITIES["kubernetes"].certificate
+    ),
+    "M.17": lambda e: with_objects(e, serving_requests=[support.serving_request("region-1", "10.77.0.131")]),
+    "M.21": namespace("user-ana", **{"menagerie.dev/tenant": "person"}),
+    "M.22": lambda e: with_objects(e, gangs=[gang("2026-11-01T00:00:00Z")]),
     "M.12": lambda e: changed(e, Kind.ETCD, lambda _: {"versions": {"etcd": "etcd Version: 3.6.13"}}),
+    "M.14": auto_approved("system:bootstrappers:kubeadm:default-node-token"),
+    "M.15": join_token(),
+    "M.18": nodes(node("worker-1", **{places.RACK: "r9"})),
+    "M.19": on_a_node(pod(CONTROLLERS_NAMESPACE, {"nodeName": "gpu-1"}), node("gpu-1", **{TRUSTED_POOL: "gpu"})),
+    "M.20": pods(pod(spec={"priorityClassName": "system-node-critical"})),
 }
 
 
@@ -217,6 +289,46 @@ def test_what_more_than_a_comparison_decides_is_found_too(id_: str, good: Eviden
     spoil = SPOILED.get(id_) or (lambda e: attempted(e, id_, False))
     assert (id_ in SPOILED) is (BY_ID[id_].by != ATTEMPTS)
     expect_broken(BY_ID[id_], spoil(good))
+
+
+@pytest.mark.parametrize("id_", ["M.23", "M.24"])
+def test_a_bucket_of_audit_logs_that_does_not_answer_is_never_a_pass(id_: str, good: Evidence) -> None:
+    assert decided(BY_ID[id_], good).status is Status.PASS
+    assert decided(BY_ID[id_], replace(good, audit_logs="no answer")).status is Status.NOT_SEEN
+
+
+def test_an_api_server_of_which_nothing_is_in_the_bucket_is_found(good: Evidence) -> None:
+    others = replace(good, audit_logs=replace(LOGS, newest={"api-2": support.NOW}))
+    assert expect_broken(BY_ID["M.23"], others) == "api-1: nothing of it is in the bucket"
+
+
+@pytest.mark.parametrize(
+    ("subject", "expected"),
+    [
+        ("system:bootstrappers", Status.FAIL),
+        ("system:authenticated", Status.FAIL),
+        ("system:nodes", Status.PASS),
+        ("kubeadm:cluster-admins", Status.PASS),
+    ],
+)
+def test_who_bears_no_token_may_have_its_certificates_approved(good: Evidence, subject: str, expected: Status) -> None:
+    assert decided(BY_ID["M.14"], auto_approved(subject)(good)).status is expected
+
+
+@pytest.mark.parametrize(
+    ("age_s", "labels", "expected"),
+    [
+        (3000, {JOIN_TOKEN_FOR: "worker-1"}, Status.PASS),
+        (3000, {JOIN_TOKEN_FOR: IN_REGION}, Status.PASS),
+        (3000, {"app": "by-hand"}, Status.FAIL),
+        (4000, {JOIN_TOKEN_FOR: "worker-1"}, Status.FAIL),
+    ],
+    ids=["of a host", "of the region", "of any node", "older than an hour"],
+)
+def test_a_token_is_for_one_node_and_for_an_hour(
+    good: Evidence, age_s: float, labels: Mapping[str, str], expected: Status
+) -> None:
+    assert decided(BY_ID["M.15"], join_token(age_s, **labels)(good)).status is expected
 
 
 @pytest.mark.parametrize("id_", support.METHODS)
@@ -294,3 +406,98 @@ def test_a_binding_of_a_namespace_gives_the_role_of_that_namespace(good: Evidenc
     roles = [{"metadata": {"name": "r", "namespace": "a"}, "rules": [rule]}]
     seen = decided(BY_ID["5.1.2"], with_objects(good, roles=roles, role_bindings=[given("a"), given("b")])).findings
     assert [finding.subject for finding in seen] == ["User a"]
+
+
+NODE_LABELS = {
+    "as the spec has it": ("worker-1", {}, ""),
+    "with labels of others": ("worker-1", {"kubernetes.io/os": "linux", "openai.com/team": "vision"}, ""),
+    "of another rack": ("worker-1", {places.RACK: "r9"}, f"{places.RACK} is r9, not r1"),
+    "of a pool of the region": ("worker-1", {POOL_LABEL: "cpu"}, f"{POOL_LABEL} is not the spec's"),
+    "a storage host that is none": ("worker-1", {places.STORAGE_HOST: "true"}, "is not the spec's"),
+    "a worker of the region": ("cloud-1", {POOL_LABEL: "cpu", TRUSTED_POOL: "cpu"}, ""),
+    "one that came back as another": ("cloud-1", {POOL_LABEL: "cpu"}, "it says pool cpu, and was seen first as none"),
+    "one in a rack": ("cloud-1", {places.RACK: "r1"}, f"{places.RACK} is only for machines at sites"),
+}
+
+
+@pytest.mark.parametrize("what", NODE_LABELS)
+def test_a_node_is_told_by_the_label_that_is_not_its_own(what: str, good: Evidence) -> None:
+    name, labels, told = NODE_LABELS[what]
+    own = good.labels["worker-1"] if name == "worker-1" else {}
+    result = decided(BY_ID["M.18"], nodes(node(name, **{**own, **labels}))(good))
+    assert (result.status, told in result.seen) == (Status.FAIL if told else Status.PASS, True), result.seen
+
+
+def test_a_controller_on_its_pool_and_a_pod_of_the_system_are_as_they_should_be(good: Evidence) -> None:
+    spec = {"nodeName": "cpu-1", "priorityClassName": "system-cluster-critical", "serviceAccountName": "ebs-controller"}
+    listed = [pod(CONTROLLERS_NAMESPACE, spec), pod("csi", spec), pod("monitoring", spec)]
+    free = [{"metadata": {"name": "monitoring", "labels": {SYSTEM_LABEL: "true"}}}]
+    evidence = with_objects(good, pods=listed, namespaces=free, nodes=[node("cpu-1", **{TRUSTED_POOL: "workers"})])
+    assert {decided(BY_ID[each], evidence).status for each in ("M.19", "M.20")} == {Status.PASS}
+    # A plugin of volumes is on every node.
+    plugin = pod("csi", {"nodeName": "gpu-1", "serviceAccountName": "ebs-node"})
+    elsewhere = with_objects(evidence, pods=[plugin], nodes=[node("gpu-1")])
+    assert decided(BY_ID["M.19"], elsewhere).status is Status.PASS
+
+
+def test_images_of_a_lab_are_named_by_tag_and_said_to_be_of_this_machine(good: Evidence) -> None:
+    evidence = replace(pods(pod("kube-system", image="registry.k8s.io/kube-proxy:v1"))(good), lab=True)
+    result = decided(BY_ID["M.25"], evidence)
+    assert (result.status, "made on this machine" in result.seen) == (Status.PASS, True)
+
+
+def test_what_people_run_may_have_a_tag(good: Evidence) -> None:
+    assert decided(BY_ID["M.25"], pods(pod("vision", image="registry.example.org/train:1"))(good)).status is Status.PASS
+
+
+@pytest.mark.parametrize(
+    ("request_", "ok"),
+    [
+        (support.serving_request("worker-1", "10.78.1.11"), True),
+        (support.serving_request("worker-1", "10.78.1.12"), False),
+        (support.serving_request("region-1", "10.77.0.130"), True),
+        (support.serving_request("region-1", "10.77.0.130", "10.78.1.11"), False),
+        (support.serving_request("nobody-s", "10.77.0.140"), False),
+    ],
+)
+def test_a_serving_certificate_is_for_the_address_of_its_node_alone(
+    good: Evidence, request_: Mapping[str, Any], ok: bool
+) -> None:
+    found = decided(BY_ID["M.17"], with_objects(good, serving_requests=[request_])).findings
+    assert [each.ok for each in found if each.subject == request_["metadata"]["name"]] == [ok]
+
+
+def test_a_worker_at_a_site_that_shows_its_neighbours_address_is_found(good: Evidence) -> None:
+    other = support.serving("worker-1", "10.78.1.11", "10.78.1.12").certificate
+    found = decided(BY_ID["M.17"], certificate(Kind.WORKER, SERVING, other)(good))
+    assert (found.status, found.seen) == (Status.FAIL, "worker-1: of worker-1, for 10.78.1.12")
+
+
+def test_a_cluster_that_was_never_told_of_its_machines_passes_nothing(good: Evidence) -> None:
+    told = with_objects(good, addresses_of_nodes=[{"metadata": {"name": "hosts"}}])
+    assert decided(BY_ID["M.17"], told).status is Status.NOT_SEEN
+
+
+def test_a_namespace_whose_every_kind_is_counted_is_well(good: Evidence) -> None:
+    """Short names count too; one kind left out is named."""
+    labels = {"menagerie.dev/tenant": "team"}
+    hard = {name.replace("count/secrets", "secrets"): "1" for name in counts.TEAMS}
+
+    def seen(own: Mapping[str, str]) -> tuple[Status, str]:
+        quota = {"metadata": {"name": "menagerie", "namespace": "team-a"}, "spec": {"hard": own}}
+        result = decided(BY_ID["M.21"], with_objects(namespace("team-a", **labels)(good), resource_quotas=[quota]))
+        return result.status, result.seen
+
+    assert seen(hard)[0] is Status.PASS
+    less = {name: value for name, value in hard.items() if name != "count/configmaps"}
+    assert seen(less) == (Status.FAIL, "namespace team-a: no limit for count/configmaps")
+
+
+def test_a_gang_that_has_its_group_is_over_or_has_just_come_is_well(good: Evidence) -> None:
+    old, young = "2026-11-01T00:00:00Z", datetime.fromtimestamp(good.now - 60, UTC).isoformat()
+    group = {"metadata": {"name": "train", "namespace": "vision"}}
+    for gangs, groups in (([gang(old)], [group]), ([gang(old, "Complete")], []), ([gang(young)], [])):
+        assert decided(BY_ID["M.22"], with_objects(good, gangs=gangs, pod_groups=groups)).status is Status.PASS
+    silent = replace(good, objects={**good.objects, "gangs": (gang(old),), "pod groups": "404 Not Found"})
+    assert decided(BY_ID["M.22"], silent).status is Status.NOT_SEEN
+    assert decided(BY_ID["M.22"], replace(silent, objects={**silent.objects, "gangs": ()})).status is Status.PASS

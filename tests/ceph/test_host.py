@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from ceph.host import labels, lvm_rejects, of_pool, settings
+from ceph.host import lvm_rejects, of_pool, settings
+from cluster import places
 from cluster.spec import Cluster
 
 
@@ -43,5 +44,7 @@ def test_lvm_passes_by_disks_of_ceph_and_no_others(narwhal: Cluster) -> None:
 def test_only_storage_hosts_are_told_anything(narwhal: Cluster, lab: Cluster) -> None:
     host = narwhal.hosts["storage"][2]
     assert set(of_pool(narwhal, "storage")) == {"storage_host_settings", "storage_host_lvm_filter"}
-    assert labels(narwhal, "storage", host) == {"menagerie.dev/storage-host": "true", "topology.rook.io/rack": "r2"}
-    assert (of_pool(lab, "workers"), labels(lab, "workers", lab.hosts["workers"][0])) == ({}, {})
+    own = places.of_node(narwhal, "storage", host)
+    assert (own[places.STORAGE_HOST], own[places.STORAGE_RACK]) == ("true", "r2")
+    assert of_pool(lab, "workers") == {}
+    assert not {places.STORAGE_HOST, places.STORAGE_RACK} & {*places.of_node(lab, "workers", lab.hosts["workers"][0])}

@@ -10,9 +10,9 @@ import yaml
 
 from ceph import alerts, render
 from ceph.facts import judge
-from ceph.names import RACK_LABEL
 from cluster import versions
 from cluster.ceph import most_data
+from cluster.places import STORAGE_RACK
 from cluster.spec import Cluster
 from control_plane.objects import Object
 
@@ -48,7 +48,7 @@ def test_monitors_are_spread_over_racks_and_stay_on_storage_hosts(narwhal: Clust
     spec = of_kind(things, "CephCluster")["rook-ceph"]["spec"]
     assert spec["mon"] == {"count": 5, "allowMultiplePerNode": False}
     (spread,) = spec["placement"]["mon"]["topologySpreadConstraints"]
-    assert (spread["topologyKey"], spread["maxSkew"], spread["whenUnsatisfiable"]) == (RACK_LABEL, 1, "DoNotSchedule")
+    assert (spread["topologyKey"], spread["maxSkew"], spread["whenUnsatisfiable"]) == (STORAGE_RACK, 1, "DoNotSchedule")
     toleration = {"key": "storage.example.org/only", "operator": "Equal", "value": "", "effect": "NoSchedule"}
     closed = {"key": "menagerie.dev/preflight", "operator": "Equal", "value": "", "effect": "NoSchedule"}
     assert spec["placement"]["all"]["tolerations"] == [closed, toleration]
@@ -121,13 +121,14 @@ def test_the_toolbox_waits_until_it_is_asked_for(things: tuple[Object, ...]) -> 
 
 def test_images_are_those_of_the_pinned_release(things: tuple[Object, ...]) -> None:
     text = render.text(things)
-    assert text.count(f"ceph/ceph:v{versions.CEPH}\n") == 2
+    assert text.count(f"ceph/ceph:v{versions.CEPH}@sha256:") == 2
     assert tuple(yaml.safe_load_all(text)) == things
 
 
 def test_a_cluster_without_teams_has_pools_for_nobody(narwhal: Cluster) -> None:
     kinds = {thing["kind"] for thing in render.objects(changed(narwhal, teams={}), {})}
-    assert kinds == {"Namespace", "CephCluster", "CephBlockPool", "ConfigMap", "Deployment"}
+    admission = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    assert kinds == {"Namespace", "CephCluster", "CephBlockPool", "ConfigMap", "Deployment"} | admission
 
 
 def test_a_cluster_without_ceph_is_refused(lab: Cluster) -> None:

@@ -31,7 +31,7 @@ def test_a_ring_that_there_is_not_is_refused_with_those_that_there_are(menagerie
 
 def test_a_rotation_that_ends_for_an_operator_to_go_on_has_a_word_for_machines() -> None:
     again = "./menagerie keys rotate lab kubernetes-ca"
-    silent = kubelets.late([kubelets.Said("w1", False, "")], kubelets.Needs(frozenset({"x"})))
+    silent = kubelets.late([kubelets.Said("w1", False, "")], kubelets.Needs(("api",), frozenset({"x"})))
     old = (pods.Late("kube-system", "Deployment", "coredns", ("coredns-1",)),)
     told = [
         explain(kubelets.KubeletsBehindError("lab", silent, again)),

@@ -194,7 +194,7 @@ def test_the_login_of_bmcs_is_a_secret_that_can_be_stored(
         def set_secret(self, name: str, value: str) -> None:
             kept.append((name, value))
 
-    monkeypatch.setattr("cli.build.open_stack", lambda *_: Stack())
+    monkeypatch.setattr("cli.build.make_stack", lambda *_: Stack())
     monkeypatch.setattr("getpass.getpass", lambda _: "root:cal:vin")
     ran = menagerie("secret", LYNX, "bmc-sjc1", typed="")
     assert (ran.code, kept) == (0, [("bmc-sjc1", "root:cal:vin")])

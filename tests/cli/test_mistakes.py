@@ -93,6 +93,12 @@ def test_a_wrong_command_line_is_told_where_the_help_is(
     assert menagerie(*arguments, "--json").json["error"]["code"] == "usage"
 
 
+def test_a_group_of_verbs_without_a_verb_names_them(menagerie: Menagerie) -> None:
+    ran = menagerie("roce")
+    assert ran.code == 2
+    assert "error: choose plan or test" in ran.err
+
+
 def test_a_mistyped_proof_is_named_with_the_nearest_one_and_all_there_are(menagerie: Menagerie) -> None:
     ran = menagerie("verify", "lab", "--only", "dirct")
     assert ran.code == 2
@@ -118,7 +124,8 @@ def test_a_list_of_proofs_can_be_of_some(menagerie: Menagerie) -> None:
 def test_a_cluster_that_was_never_built_is_told_how_to_build_it(menagerie: Menagerie, verb: str) -> None:
     ran = menagerie(verb, "lab")
     assert (ran.code, ran.out) == (1, "")
-    assert "lab has not been built from this checkout; run: ./menagerie up lab" in ran.err
+    assert "lab has not been built: file://" in ran.err
+    assert "knows no stack of that name; run: ./menagerie up lab" in ran.err
 
 
 IN_AZURE = (
@@ -245,6 +252,8 @@ def _workers_error(host: HostReport) -> WorkersError:
         (_workers_error(HostReport(unreachable=1)), 4, "workers-unreachable"),
         (_workers_error(HostReport(failed=1)), 1, "workers-failed"),
         (OSError(28, "No space left on device", "/cache"), 1, "no-space"),
+        (OSError(30, "Read-only file system", "/checkout/.menagerie"), 1, "read-only"),
+        (OSError(36, "File name too long", "/x"), 1, "file"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )

@@ -160,7 +160,7 @@ def test_results_of_another_plan_are_refused(
 ) -> None:
     reached(Fabric(rails=2))
     path = tmp_path / "r.jsonl"
-    path.write_text(json.dumps({"plan": "another"}) + "\n")
+    path.write_text(json.dumps({"cluster": "kestrel", "plan": "another", "options": {}}) + "\n")
     told = menagerie("roce", "test", kestrel, "--results", str(path), "--json")
     assert (told.code, told.json["error"]["code"]) == (2, "other-plan")
     assert menagerie("roce", "test", kestrel, "--results", str(path), "--fresh").code == 0

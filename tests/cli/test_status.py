@@ -25,7 +25,9 @@ def seen(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> list[Status]:
             raise KeyboardInterrupt
         return given.pop(0)
 
-    (stack.STATE / "lab").mkdir(parents=True)
+    kept = stack.STATE / "lab" / "pulumi" / ".pulumi" / "stacks" / "menagerie"
+    kept.mkdir(parents=True)
+    (kept / "lab.json").touch()
     monkeypatch.setattr(stack, "access_to", lambda *_: None)
     monkeypatch.setattr("operations.status.read_status", look)
     monkeypatch.setattr("time.sleep", lambda _: None)

@@ -27,10 +27,20 @@ def test_two_states_that_follow_each_other_never_lack_a_generation_that_the_othe
         now = step
 
 
-@pytest.mark.parametrize("text", ["", "0", "1,3", "1,1", "1,2,3", "2,", "one", "-1", "1 ,2", "1\n"])
+@pytest.mark.parametrize("text", ["", "0,2", "1,3", "1,1", "1,2,3", "2,", "one", "-1", "1 ,2", "1\n"])
 def test_anything_else_is_no_state(text):
     with pytest.raises(ValueError, match="no state of a key ring"):
         Ring.parse(text)
+
+
+def test_only_what_had_no_authority_of_its_own_has_a_state_from_before_and_a_rotation_ends_it():
+    former = Ring.of("kubelet-serving-ca", "0")
+    assert [str(step) for step in former.steps()] == ["0,1", "1,0", "1"]
+    assert [each.is_carried_over for each in (former, *former.steps())] == [False, False, False, True]
+    assert Ring.of("kubelet-serving-ca", None) == Ring((1,)), "a new cluster"
+    for text in ("0", "0,1", "1,0"):
+        with pytest.raises(ValueError, match="no state of kubernetes-ca"):
+            Ring.of("kubernetes-ca", text)
 
 
 def test_neighbours_are_a_step_apart_in_either_direction():

@@ -79,13 +79,13 @@ def test_positions_lead_to_either_file() -> None:
         loaded.positions.mark(("network", "pods")),
         loaded.positions.mark(("pools", "gpu", "hosts", 2, "address")),
     )
-    assert (Path(spec.file).name, spec.line, spec.column, spec.path) == ("valid-onprem.yaml", 22, 9, "network.pods")
+    assert (Path(spec.file).name, spec.line, spec.column, spec.path) == ("valid-onprem.yaml", 23, 9, "network.pods")
     assert (Path(host.file).name, host.line, host.path) == ("hosts-jaguar.yaml", 5, "hosts[2].address")
 
 
 def test_a_default_is_found_at_what_is_around_it() -> None:
     mark = load(SPECS / "valid-onprem.yaml").positions.mark(("network", "flannel", "vni"))
-    assert (mark.line, mark.column) == (25, 12)
+    assert (mark.line, mark.column) == (26, 12)
 
 
 def test_a_cluster_of_no_file_is_checked_by_name() -> None:
@@ -113,12 +113,12 @@ def test_the_same_file_twice_is_one_cluster() -> None:
         (b"name: a\nb: \x01\n", "CFG-011", 2),
         ("a: [1,\n", "CFG-011", 2),
         ("a: " + "[" * 200_000 + "]" * 200_000, "CFG-011", 1),
-        ("a:\n" + "- " * 200_000 + "1", "CFG-011", 1),
+        ("a:\n" + "- " * 200_000 + "1", "CFG-011", 2),
         ("a: " + "[1,[" * 500 + "]]" * 500, "CFG-011", 1),
         ("", "CFG-012", 1),
         ("# only a comment\n", "CFG-012", 1),
         ("jaguar\n", "CFG-012", 1),
-        ("a: [&a [1,1,1,1,1,1,1,1,1], &b [" + "*a," * 9 + "]]\n" + "\n", "CFG-001", 1),
+        ("a: [&a [1,1,1,1,1,1,1,1,1], &b [" + "*a," * 9 + "]]\n" + "\n", "CFG-012", 1),
     ],
 )
 def test_a_file_that_is_no_spec_gives_a_problem(tmp_path: Path, text: str | bytes, code: str, line: int) -> None:

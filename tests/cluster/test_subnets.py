@@ -5,8 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.subnets import region_subnets, zone_subnets
-from network.addresses import node_ranges
+from cluster.subnets import region_subnets, worker_ranges, zone_subnets
 
 LETTERS = "abcdef"
 
@@ -53,7 +52,7 @@ def test_subnets_lie_in_the_range_of_nodes_and_never_overlap(build, prefix, zone
 @given(prefixes, zone_counts)
 def test_workers_may_hold_certificates_for_their_subnets_and_for_no_other(build, prefix, zones):
     cluster = build(spec(prefix, zones))
-    ranges = node_ranges(cluster)
+    ranges = worker_ranges(cluster.spec)
     for zone in zone_subnets(cluster.spec):
         assert any(zone.workers.subnet_of(network) for network in ranges)
         others = (zone.api_servers, zone.etcd, zone.public)

@@ -13,6 +13,7 @@ from cluster.spec import Cloud, Cluster, ClusterSpec
 from control_plane import csi, manifests
 from control_plane.objects import path
 from network.addresses import plan
+from tests.digests import with_digests
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 CLOUDS = (Cloud.AWS, Cloud.AZURE, Cloud.GCP)
@@ -53,7 +54,7 @@ def cluster(cloud: Cloud, storage: Mapping[str, Any] | None = None, **changes: A
     """The small cluster of a cloud, with drivers of both kinds unless `storage` says otherwise."""
     spec = yaml.safe_load((EXAMPLES / f"{cloud}-small.yaml").read_text())
     asked = {"file": True} if storage is None else storage
-    return Cluster(spec=ClusterSpec.model_validate({**spec, "storage": asked, **changes}))
+    return Cluster(spec=with_digests(ClusterSpec.model_validate({**spec, "storage": asked, **changes})))
 
 
 def applied(cloud: Cloud, storage: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:

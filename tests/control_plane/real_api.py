@@ -38,12 +38,19 @@ class RealApi:
             connection.close()
 
     def call(
-        self, method: str, path: str, body: Any = None, kind: str = "application/json", as_user: str = ""
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        kind: str = "application/json",
+        as_user: str = "",
+        as_group: str = "",
     ) -> tuple[int, Any]:
         connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=self._tls)
         try:
             data = None if body is None else json.dumps(body).encode()
             who = {"Impersonate-User": as_user} if as_user else {}
+            who |= {"Impersonate-Group": as_group} if as_group else {}
             connection.request(method, path, data, {"Authorization": f"Bearer {TOKEN}", "Content-Type": kind, **who})
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read() or b"null")

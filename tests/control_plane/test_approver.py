@@ -1,9 +1,10 @@
-"""kubelet-csr-approver, on real requests."""
+"""kubelet-csr-approver, on real requests. What it does on a real control plane is in test_serving_certificates.py."""
 
 from __future__ import annotations
 
 import base64
 import ipaddress
+import json
 
 import pytest
 from cryptography import x509
@@ -15,9 +16,14 @@ from hypothesis import strategies as st
 
 from control_plane.host import csr
 from control_plane.host.api import ApiError
-from control_plane.host.approver import Approver, refusal
+from control_plane.host.approver import Approver, Reserved, read
+from control_plane.host.claims import Claims, NotYet, Refused
+from control_plane.serving import settings
+from network.addresses import plan
 
-RANGES = [ipaddress.IPv4Network("10.78.1.0/24"), ipaddress.IPv4Network("10.78.2.0/24")]
+RESERVED = Reserved(["api.horus.internal"], ["api", "etcd-main"], ["horus.internal", "cluster.local"])
+HOSTS = {"worker-1": "10.78.1.11", "worker-2": "10.78.1.12"}
+REGION = (ipaddress.IPv4Network("10.40.128.0/17"),)
 OWN = (x509.DNSName("worker-1"), x509.IPAddress(ipaddress.ip_address("10.78.1.11")))
 
 
@@ -48,22 +54,73 @@ def address(text):
     return x509.IPAddress(ipaddress.ip_address(text))
 
 
+def node(name, *addresses, uid=None):
+    said = [{"type": "InternalIP", "address": each} for each in addresses]
+    return {"metadata": {"name": name, "uid": uid or f"uid-{name}"}, "status": {"addresses": said}}
+
+
+class FakeApi:
+    """An API with a spec's hosts, records of workers, and Nodes. status: with which it refuses to write."""
+
+    def __init__(self, status=0, nodes=(), records=None):
+        self.calls, self.status = [], status
+        self.nodes, self.records = {each["metadata"]["name"]: each for each in nodes}, dict(records or {})
+
+    def call(self, method, path, body=None, kind="", timeout_s=0):
+        if method == "GET":
+            return self.read(path)
+        self.calls.append((method, path, body))
+        if self.status:
+            raise ApiError(self.status, "no")
+        if path.endswith("/workers"):
+            self.records = body["data"]
+        return None
+
+    def read(self, path):
+        if path.endswith("/hosts"):
+            return {"metadata": {}, "data": {"hosts.json": json.dumps(HOSTS)}}
+        if path.endswith("/workers"):
+            return {"metadata": {"resourceVersion": "7"}, "data": self.records}
+        if path.endswith("/nodes"):
+            return {"items": list(self.nodes.values())}
+        name = path.rpartition("/")[2]
+        if name not in self.nodes:
+            raise ApiError(404, "no such Node")
+        return self.nodes[name]
+
+
+def refusal(asked, api=None, ranges=REGION):
+    """Why a request is refused, or not decided yet; None where it is granted."""
+    try:
+        Claims(api or FakeApi(), ranges).settle(*read(asked, RESERVED))
+    except (Refused, NotYet) as reason:
+        return str(reason)
+    return None
+
+
+def of(name, *addresses):
+    """A request of a node for its name and these addresses."""
+    names = (x509.DNSName(name), *(address(each) for each in addresses))
+    return spec(request(common_name=f"system:node:{name}", names=names), username=f"system:node:{name}")
+
+
 def test_a_node_gets_its_own_name_and_addresses():
-    assert refusal(spec(), RANGES) is None
+    assert refusal(spec()) is None
 
 
 def test_an_rsa_kubelet_may_ask_for_key_encipherment():
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     usages = ["digital signature", "key encipherment", "server auth"]
-    assert refusal(spec(request(key=key), usages=usages), RANGES) is None
+    assert refusal(spec(request(key=key), usages=usages)) is None
 
 
 REFUSED = {
     "another node's name in the subject": (spec(request(common_name="system:node:worker-2")), "in the name of"),
     "another node's name": (spec(request(names=(*OWN, x509.DNSName("worker-2")))), "asks for the names worker-2"),
     "a wildcard": (spec(request(names=(x509.DNSName("*.worker-1"),))), "asks for the names"),
-    "an address elsewhere": (spec(request(names=(*OWN, address("10.99.0.1")))), "10.99.0.1, outside"),
-    "a service address": (spec(request(names=(address("10.201.0.1"),))), "outside"),
+    "an address elsewhere": (spec(request(names=(*OWN, address("10.99.0.1")))), "asks for 10.99.0.1"),
+    "its neighbour's address": (spec(request(names=(address("10.78.1.12"),))), "worker-1 is 10.78.1.11 by the spec"),
+    "a service address": (spec(request(names=(address("10.201.0.1"),))), "asks for 10.201.0.1"),
     "IPv6": (spec(request(names=(*OWN, address("fd00::1")))), "other than"),
     "a URI": (spec(request(names=(*OWN, x509.UniformResourceIdentifier("spiffe://x")))), "other than"),
     "an email address": (spec(request(names=(*OWN, x509.RFC822Name("a@b")))), "other than"),
@@ -90,12 +147,12 @@ REFUSED = {
 
 @pytest.mark.parametrize(("asked", "reason"), REFUSED.values(), ids=REFUSED)
 def test_anything_else_is_refused_with_the_reason(asked, reason):
-    assert reason in (refusal(asked, RANGES) or "")
+    assert reason in (refusal(asked) or "")
 
 
 def test_a_name_that_openssl_would_print_as_two_names_is_one_foreign_name():
     sly = x509.DNSName("worker-1, IP Address:10.78.1.11")
-    assert "asks for the names" in (refusal(spec(request(names=(sly,))), RANGES) or "")
+    assert "asks for the names" in (refusal(spec(request(names=(sly,)))) or "")
 
 
 @given(st.binary(max_size=200))
@@ -107,7 +164,7 @@ def test_nonsense_is_refused_and_never_crashes_the_approver(data):
         + base64.b64encode(data).decode()
         + "\n-----END CERTIFICATE REQUEST-----\n"
     )
-    assert "unreadable" in (refusal(spec(pem.encode()), RANGES) or "")
+    assert "unreadable" in (refusal(spec(pem.encode())) or "")
 
 
 @given(st.integers(0, 400), st.integers(0, 255))
@@ -116,19 +173,13 @@ def test_a_request_with_one_changed_byte_never_gains_a_name(position, value):
     der = bytearray(base64.b64decode(b"".join(good.splitlines()[1:-1])))
     der[position % len(der)] = value
     pem = b"-----BEGIN CERTIFICATE REQUEST-----\n" + base64.b64encode(der) + b"\n-----END CERTIFICATE REQUEST-----\n"
-    if refusal(spec(pem), RANGES) is None:
+    if refusal(spec(pem)) is None:
         found = csr.parse(pem.decode())
         assert (found.common_name, set(found.dns_names) - {"worker-1"}) == ("system:node:worker-1", set())
 
 
-class FakeApi:
-    def __init__(self, status=0):
-        self.calls, self.status = [], status
-
-    def call(self, method, path, body=None, kind="", timeout_s=0):
-        self.calls.append((method, path, body))
-        if self.status:
-            raise ApiError(self.status, "no")
+def approver(api):
+    return Approver(api, RESERVED, Claims(api, REGION))
 
 
 def listed(**changes):
@@ -137,7 +188,7 @@ def listed(**changes):
 
 def test_an_approval_is_sent_once_the_request_is_found_good():
     api = FakeApi()
-    Approver(api, RANGES).decide(listed())
+    approver(api).decide(listed())
     ((method, path, body),) = api.calls
     assert (method, path.rsplit("/", 2)[1:]) == ("PUT", ["csr-1", "approval"])
     assert body["status"]["conditions"][0]["type"] == "Approved"
@@ -146,21 +197,93 @@ def test_an_approval_is_sent_once_the_request_is_found_good():
 def test_what_somebody_decided_is_left_alone():
     api = FakeApi()
     decided = listed() | {"status": {"conditions": [{"type": "Denied"}]}}
-    Approver(api, RANGES).decide(decided)
+    approver(api).decide(decided)
     assert api.calls == []
 
 
 def test_losing_the_race_against_another_host_is_no_error():
-    Approver(FakeApi(status=409), RANGES).decide(listed())
+    approver(FakeApi(status=409)).decide(listed())
 
 
 def test_a_refusal_of_the_api_is_an_error():
     with pytest.raises(ApiError):
-        Approver(FakeApi(status=403), RANGES).decide(listed())
+        approver(FakeApi(status=403)).decide(listed())
 
 
 def test_a_bad_request_is_told_once(capsys):
-    approver = Approver(FakeApi(), RANGES)
+    deciding = approver(FakeApi())
     for _ in range(3):
-        approver.decide(listed(username="alice"))
+        deciding.decide(listed(username="alice"))
     assert capsys.readouterr().out.count("left pending") == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["api.horus.internal", "API.horus.internal", "x.horus.internal", "kubernetes", "localhost", "kubernetes.default.svc",
+     "x.y.svc.cluster.local", "api-1", "etcd-main-3", "10.40.0.4", "horus.internal."],
+)  # fmt: skip
+def test_no_node_has_a_name_of_the_control_plane(name):
+    assert "is a name of the control plane" in (refusal(of(name)) or "")
+
+
+def test_the_names_of_the_control_plane_are_those_of_its_certificates_its_hosts_and_its_zone(build):
+    cluster = build(
+        {"control_plane": {"cloud": "azure", "region": "r", "machine": "m"}, "network": {"nodes": "10.40.0.0/16"}}
+    )
+    told = settings(cluster, plan(cluster))
+    reserved = Reserved(told["names"], told["kinds"], told["zones"])
+    for name in ("api.lab.internal", "kubernetes.default.svc", "api-1", "etcd-events-2", str(plan(cluster).service_ip)):
+        assert reserved.has(name), name
+    assert not [host.name for _, host in cluster.host_list() if reserved.has(host.name)]
+    assert not reserved.has("ip-10-40-32-5.eu-west-1.compute.internal"), "as AWS calls its machines"
+
+
+A, B = "10.40.128.5", "10.40.128.6"
+
+
+@pytest.mark.parametrize(
+    ("asked", "nodes", "records", "reason"),
+    [
+        (of("a", A), [node("a", A)], {}, None),
+        (of("a"), [], {}, None),
+        (of("a", A), [], {}, "there is no Node a yet"),
+        (of("a", A), [node("a", B)], {}, "does not say that it has"),
+        (of("a", A, B), [node("a", A, B)], {}, "has one address"),
+        (of("a", "10.40.0.4"), [node("a", "10.40.0.4")], {}, "is no address of workers"),
+        (of("a", "10.78.1.12"), [node("a", "10.78.1.12")], {}, "is no address of workers"),
+        # Who has had one keeps it, whatever it says, and however many others say that it is theirs.
+        (of("a", B), [node("a", B)], {"a": f"uid-a {A}"}, f"it has had {A} since it joined"),
+        (of("a", A), [node("a"), node("b", A)], {"a": f"uid-a {A}"}, None),
+        # A Node of the same name that was made anew is another machine.
+        (of("a", B), [node("a", B, uid="2")], {"a": f"uid-a {A}"}, None),
+        # Two that say so and have had none: nobody knows whose it is.
+        (of("a", A), [node("a", A), node("b", A)], {}, f"{A} is b's"),
+        (of("a", A), [node("a", A), node("b", B)], {"b": f"uid-b {A}"}, f"{A} is b's"),
+        # Who has another one does not stand in the way of whom it belongs to, nor does a Node that is gone.
+        (of("a", A), [node("a", A), node("b", A, B)], {"b": f"uid-b {B}"}, None),
+        (of("a", A), [node("a", A)], {"b": f"uid-b {A}"}, None),
+    ],
+)
+def test_a_worker_in_the_region_has_the_one_address_that_was_its_own_first(asked, nodes, records, reason):
+    found = refusal(asked, FakeApi(nodes=nodes, records=records))
+    assert found is None if reason is None else reason in (found or "")
+
+
+def test_a_claim_is_written_with_the_version_that_was_read_before_anything_is_approved():
+    api = FakeApi(nodes=[node("a", A), node("c", B)], records={"gone": f"uid {B}", "c": f"uid-c {B}"})
+    approver(api).decide(listed() | {"spec": of("a", A)})
+    (_, path, body), (_, approval, _) = api.calls
+    assert (path.rpartition("/")[2], approval.rpartition("/")[2]) == ("workers", "approval")
+    assert body["metadata"]["resourceVersion"] == "7"
+    assert body["data"] == {"a": f"uid-a {A}", "c": f"uid-c {B}"}
+
+
+def test_where_another_approver_was_faster_nothing_is_approved_and_it_is_looked_at_again():
+    api = FakeApi(status=409, nodes=[node("a", A)])
+    assert not approver(api).decide(listed() | {"spec": of("a", A)})
+    assert [path.rpartition("/")[2] for _, path, _ in api.calls] == ["workers"]
+
+
+def test_a_cluster_without_workers_in_the_region_grants_no_name_but_those_of_its_spec():
+    found = refusal(of("a", A), FakeApi(nodes=[node("a", A)]), ranges=())
+    assert found == "a is no host that the cluster was told of; run ./menagerie configure"

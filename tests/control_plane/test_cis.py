@@ -141,7 +141,7 @@ CHECKS: dict[str, Callable[[Rendered], bool]] = {
     "1.2.2": lambda r: "token-auth-file" not in r.api,
     "1.2.3": _plugin("DenyServiceExternalIPs"),
     "1.2.4": lambda r: {"kubelet-client-certificate", "kubelet-client-key"} <= r.api.keys(),
-    "1.2.5": lambda r: r.api["kubelet-certificate-authority"] == f"{PKI}/ca.crt",
+    "1.2.5": lambda r: r.api["kubelet-certificate-authority"] == f"{PKI}/kubelet-serving-ca.crt",
     "1.2.6": lambda r: "AlwaysAllow" not in r.api["authorization-mode"],
     "1.2.7": lambda r: "Node" in r.api["authorization-mode"].split(","),
     "1.2.8": lambda r: "RBAC" in r.api["authorization-mode"].split(","),

@@ -11,7 +11,7 @@ import pytest
 
 from cluster import versions
 from cluster.files import STORAGE_CLASSES
-from cluster.pools import POOL_LABEL
+from cluster.pools import POOL_LABEL, TRUSTED_POOL
 from cluster.spec import Cloud, Cluster
 from control_plane import csi, manifests, render
 from control_plane.csi.drivers import BLOCK, FILE
@@ -117,9 +117,11 @@ def test_a_sidecar_stands_where_its_rights_are_bound(of_cloud: Cluster) -> None:
 def test_images_are_those_of_the_list_of_versions(of_cloud: Cluster) -> None:
     known = {f"v{value}" for name, value in vars(versions).items() if "CSI" in name}
     images = {container["image"] for _, container in containers(of_cloud)}
-    assert {image.rpartition(":")[2] for image in images} <= known
+    assert {image.partition("@")[0].rpartition(":")[2] for image in images} <= known
     assert all(
-        re.fullmatch(r"(registry\.k8s\.io|public\.ecr\.aws|mcr\.microsoft\.com)/[a-z0-9/-]+:v[0-9.]+", i)
+        re.fullmatch(
+            r"(registry\.k8s\.io|public\.ecr\.aws|mcr\.microsoft\.com)/[a-z0-9/-]+:v[0-9.]+@sha256:[0-9a-f]{64}", i
+        )
         for i in images
     )
 
@@ -137,9 +139,9 @@ def test_controllers_run_on_their_pool_and_tolerate_its_taints() -> None:
     taints = [{"key": "research/storage", "value": "", "effect": "NoSchedule"}]
     pools = {"gpu": GPU, "cpu": CPU, "spare": {**CPU, "taints": taints}}
     by_default = cluster(Cloud.AWS, pools=pools)
-    assert pods(by_default)["ebs-controller"]["nodeSelector"][POOL_LABEL] == "cpu"
+    assert pods(by_default)["ebs-controller"]["nodeSelector"][TRUSTED_POOL] == "cpu"
     chosen = pods(cluster(Cloud.AWS, {"controllers": "spare"}, pools=pools))["ebs-controller"]
-    assert chosen["nodeSelector"][POOL_LABEL] == "spare"
+    assert chosen["nodeSelector"][TRUSTED_POOL] == "spare"
     assert chosen["tolerations"][0] == {
         "key": "research/storage",
         "operator": "Equal",

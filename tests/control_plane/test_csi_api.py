@@ -9,13 +9,18 @@ from typing import Any
 import pytest
 
 from cluster.spec import Cloud
+from control_plane import admission
 from control_plane.csi.drivers import BLOCK, FILE
 from control_plane.csi.rights import NAMESPACE
+from control_plane.host import bootstrap
 from control_plane.host.api import ApiError
 from control_plane.host.bootstrap import apply
+from control_plane.objects import applied as admission_applied
 from tests.control_plane.csi_support import CLOUDS, applied
 from tests.control_plane.real_api import RealApi, running
+from tests.tenancy.real import until
 
+MERGE = "application/merge-patch+json"
 CLASS = "/apis/storage.k8s.io/v1/storageclasses/block"
 
 
@@ -80,6 +85,41 @@ def may(api: RealApi, who: str, verb: str, resource: str, group: str = "", names
     return bool(answer["status"]["allowed"])
 
 
+def volume(name: str, **source: Any) -> dict[str, Any]:
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "x", **source}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}
+
+
+def test_a_stolen_token_of_the_controllers_makes_no_folder_of_a_host_a_volume(api: RealApi) -> None:
+    """Whoever mounts that is root on the host: no PodSecurity looks into claims."""
+    for item in applied(Cloud.AWS):
+        apply(_Client(api), item)  # type: ignore[arg-type]
+    drivers = (BLOCK[Cloud.AWS].name, FILE[Cloud.AWS].name)
+    for thing in admission.volumes(admission.VOLUMES, NAMESPACE, drivers):
+        assert api.apply(admission_applied(thing))[0] < 300
+    account, path = f"system:serviceaccount:{NAMESPACE}:ebs-controller", "/api/v1/persistentvolumes"
+    ours = volume("ours", csi={"driver": drivers[0], "volumeHandle": "vol-1"})
+    foreign = {
+        "host": volume("host", hostPath={"path": "/"}),
+        "local": volume("local", local={"path": "/"}, nodeAffinity={"required": {"nodeSelectorTerms": [{"matchFields": [
+            {"key": "metadata.name", "operator": "In", "values": ["n"]}]}]}}),
+        "nfs": volume("nfs", nfs={"server": "10.0.0.1", "path": "/"}),
+        "csi": volume("csi", csi={"driver": "else.example.org", "volumeHandle": "v"}),
+    }  # fmt: skip
+    until(lambda: api.call("POST", f"{path}?dryRun=All", foreign["host"], as_user=account)[0] == 403)
+    for body in foreign.values():
+        status, said = api.call("POST", path, body, as_user=account)
+        assert (status, "make and change volumes of" in said["message"]) == (403, True), said
+        assert api.call("POST", path, body)[0] == 201
+        name = body["metadata"]["name"]
+        claim = {"spec": {"claimRef": {"namespace": "default", "name": "mine"}}}
+        assert api.call("PATCH", f"{path}/{name}", claim, MERGE, as_user=account)[0] == 403
+    assert api.call("POST", path, ours, as_user=account)[0] == 201
+    keep = {"metadata": {"finalizers": ["external-attacher/ebs-csi-aws-com"]}}
+    assert api.call("PATCH", f"{path}/ours", keep, MERGE, as_user=account)[0] == 200
+    assert api.call("DELETE", f"{path}/ours", as_user=account)[0] == 200
+
+
 @pytest.mark.parametrize("cloud", CLOUDS)
 def test_rbac_lets_drivers_do_their_work_and_no_more(api: RealApi, cloud: Cloud) -> None:
     for item in applied(cloud):
@@ -97,3 +137,35 @@ def test_rbac_lets_drivers_do_their_work_and_no_more(api: RealApi, cloud: Cloud)
         for verb, resource in (("get", "secrets"), ("list", "pods"), ("patch", "nodes"), ("create", "pods")):
             assert not may(api, who, verb, resource, "", NAMESPACE), (who, verb, resource)
     assert not may(api, f"{block}-node", "create", "persistentvolumes")
+
+
+def test_kube_proxy_of_kubeadm_is_told_its_digest_and_keeps_all_else(
+    api: RealApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The real API merges the digest into what kubeadm made; kubeadm itself replaces the object, as its client does."""
+    path, image = bootstrap.PROXY, f"registry.k8s.io/kube-proxy:v1.36.4@sha256:{'a' * 64}"
+    labels = {"k8s-app": "kube-proxy"}
+    container = {"name": "kube-proxy", "image": "registry.k8s.io/kube-proxy:v1.36.4", "command": ["kube-proxy"]}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container], "hostNetwork": True}}
+    made = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "kube-proxy", "namespace": "kube-system"},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+
+    def kubeadm(words: list[str], kubeconfig: Path) -> None:
+        status = api.call("POST", path.rpartition("/")[0], made)[0]
+        assert status == 201 or api.call("PUT", path, made)[0] == 200
+
+    (tmp_path / "kubeadm.yaml").write_text("mode: nftables\n")
+    monkeypatch.setattr(bootstrap, "TEMPLATE", tmp_path / "kubeadm.yaml")
+    monkeypatch.setattr(bootstrap, "phase", kubeadm)
+    for version in ("mode: nftables\n", "mode: iptables\n"):
+        (tmp_path / "kubeadm.yaml").write_text(version)
+        bootstrap.kube_proxy(_Client(api), image, tmp_path)  # type: ignore[arg-type]
+        (found,) = api.call("GET", path)[1]["spec"]["template"]["spec"]["containers"]
+        assert (found["image"], found["command"]) == (image, ["kube-proxy"])
+    generation = api.call("GET", path)[1]["metadata"]["generation"]
+    bootstrap.kube_proxy(_Client(api), image, tmp_path)  # type: ignore[arg-type]
+    assert api.call("GET", path)[1]["metadata"]["generation"] == generation

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from control_plane import flags, gangs, units
 from control_plane.host.api import ApiError
-from control_plane.host.gangs import ANSWERED, LABEL, RESTARTING, WITHIN, Keeper, change, pod_group
+from control_plane.host.following import RETRY_S
+from control_plane.host.gangs import ANSWERED, LABEL, LIST, RESTARTING, WITHIN, Keeper, change, pod_group
 from network.addresses import plan
 from scheduling import gangs as words
 
@@ -88,21 +92,59 @@ def test_a_pod_group_is_of_the_class_of_its_pods() -> None:
 
 
 class FakeApi:
-    def __init__(self, status: int = 0) -> None:
-        self.calls: list[tuple[str, str, Any]] = []
-        self._status = status
+    """refuse: method, path and body of a request -> the status it is refused with, 0 for none."""
 
-    def call(self, method: str, path: str, body: Any = None, kind: str = "") -> Any:
+    def __init__(
+        self, jobs: Sequence[dict[str, Any]] = (), refuse: Callable[[str, str, Any], int] | None = None
+    ) -> None:
+        self.calls: list[tuple[str, str, Any]] = []
+        self.jobs, self.refuse = list(jobs), refuse or (lambda *request: 0)
+        self.group: dict[str, Any] = {"metadata": {"name": "train", "ownerReferences": [{"uid": "u"}]}}
+        self.watched_s: list[float] = []
+
+    def call(self, method: str, path: str, body: Any = None, kind: str = "", timeout_s: float = 0) -> Any:
+        if path == LIST:
+            return {"items": self.jobs, "metadata": {"resourceVersion": "1"}}
         self.calls.append((method, path, body))
-        if self._status:
-            raise ApiError(self._status, "no")
+        if status := self.refuse(method, path, body):
+            raise ApiError(status, "no")
+        return self.group
+
+    def watch(self, path: str, version: str, for_s: float = 300) -> Iterator[Any]:
+        self.watched_s.append(for_s)
+        return iter(())
+
+    def groups(self) -> list[str]:
+        """Of which Jobs PodGroups were asked for."""
+        return [
+            body["metadata"]["ownerReferences"][0]["uid"] for _, path, body in self.calls if path.endswith("podgroups")
+        ]
+
+    def events(self) -> list[dict[str, Any]]:
+        return [body for _, path, body in self.calls if path.endswith("/events")]
+
+
+def keeper(api: FakeApi) -> Keeper:
+    return Keeper(api, ALPHA)  # type: ignore[arg-type]
+
+
+def other(**more: Any) -> dict[str, Any]:
+    """A gang of somebody else's."""
+    made = job(**more)
+    made["metadata"] |= {"name": "other", "namespace": "nlp", "uid": "o"}
+    return made
+
+
+def only(method: str, what: str, status: int) -> Callable[[str, str, Any], int]:
+    """Refuses a kind of request about the Job train alone."""
+    return lambda used, path, body: status if (used == method and what in path and "/vision/" in path) else 0
 
 
 def test_its_pod_group_is_made_once_and_a_change_is_bound_to_what_was_read(capsys: pytest.CaptureFixture[str]) -> None:
     api = FakeApi()
-    keeper = Keeper(api, ALPHA)  # type: ignore[arg-type]
-    keeper.decide(job(0))
-    keeper.decide(job(1))
+    kept = keeper(api)
+    kept.decide(job(0))
+    kept.decide(job(1))
     assert [call[:2] for call in api.calls] == [
         ("POST", "/apis/scheduling.k8s.io/v1alpha2/namespaces/vision/podgroups"),
         ("PATCH", "/apis/batch/v1/namespaces/vision/jobs/train"),
@@ -111,14 +153,122 @@ def test_its_pod_group_is_made_once_and_a_change_is_bound_to_what_was_read(capsy
     assert "1 failures of members: ended, to be started anew as a whole" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("status", [404, 409, 422])
+@pytest.mark.parametrize("status", [404, 409])
 def test_losing_a_race_is_no_error(status: int) -> None:
-    Keeper(FakeApi(status), ALPHA).decide(job(1))  # type: ignore[arg-type]
+    keeper(FakeApi(refuse=only("PATCH", "", status))).decide(job(1))
 
 
-def test_a_refusal_of_the_api_is_an_error() -> None:
+@pytest.mark.parametrize(
+    "refusal",
+    [only("POST", "podgroups", 403), only("POST", "podgroups", 422), only("PATCH", "", 422), only("PATCH", "", 500)],
+    ids=[
+        "an unknown priority class",
+        "a topology that is no label",
+        "annotations that are too long",
+        "too large for etcd",
+    ],
+)
+def test_a_gang_that_the_api_refuses_is_told_to_its_owner_and_stops_no_other(refusal: Any) -> None:
+    api = FakeApi([job(1), other(failed=1)], refusal)
+    keeper(api).follow()
+    assert "o" in api.groups()
+    assert [path for method, path, _ in api.calls if method == "PATCH" and "/nlp/" in path]
+    (event,) = api.events()
+    assert (event["involvedObject"]["name"], event["type"]) == ("train", "Warning")
+    assert api.watched_s == [RETRY_S]
+
+
+@pytest.mark.parametrize(
+    "said", ["x", "", "-1", "1e3", "9" * 50, "2147483648", "\u0663", "1\n", "\x1b[31m\u202e"], ids=ascii
+)
+def test_a_number_that_is_none_is_told_to_its_owner_and_stops_no_other_gang(said: str) -> None:
+    api = FakeApi([job(1, annotations={ANSWERED: said}), other(failed=1)])
+    keeper(api).follow()
+    assert api.groups() == ["u", "o"]
+    assert [path for method, path, _ in api.calls if method == "PATCH"] == ["/apis/batch/v1/namespaces/nlp/jobs/other"]
+    (event,) = api.events()
+    assert f"kubectl annotate job train {ANSWERED}-" in event["message"]
+    assert event["message"].isprintable()
+
+
+_TEXT = st.text(max_size=40)
+_ODD = st.one_of(
+    st.none(), st.integers(), _TEXT, st.lists(_TEXT, max_size=2), st.dictionaries(_TEXT, _TEXT, max_size=2)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(st.sampled_from((ANSWERED, RESTARTING, WITHIN)), _TEXT), _ODD, st.integers(0, 3), st.data())
+def test_whatever_is_written_in_a_job_stops_no_other_gang(
+    annotations: dict[str, str], odd: Any, failed: int, data: st.DataObject
+) -> None:
+    """Also what the API would never let through: a field of another type, or none."""
+    bad = job(failed, annotations=annotations)
+    place = data.draw(st.sampled_from(("none", "spec", "status", "template", "annotations")))
+    if place in ("spec", "status"):
+        bad[place] = odd
+    elif place == "template":
+        bad["spec"]["template"]["spec"]["schedulingGroup"] = odd
+    elif place == "annotations":
+        bad["metadata"]["annotations"] = odd
+    api = FakeApi([bad, other()])
+    keeper(api).follow()
+    assert "o" in api.groups()
+
+
+def test_the_same_trouble_is_told_once_and_another_again() -> None:
+    api = FakeApi([job(1, annotations={ANSWERED: "x"})])
+    kept = keeper(api)
+    kept.follow()
+    kept.follow()
+    assert len(api.events()) == 1
+    api.jobs = [job(1, annotations={ANSWERED: "y"})]
+    kept.follow()
+    assert len({each["metadata"]["name"] for each in api.events()}) == 2
+
+
+@pytest.mark.parametrize("status", [403, 500])
+def test_without_rights_or_room_for_events_gangs_are_kept_all_the_same(status: int) -> None:
+    api = FakeApi([job(annotations={ANSWERED: "x"}), other()], lambda _, path, __: status if "/events" in path else 0)
+    keeper(api).follow()
+    assert api.groups() == ["u", "o"]
+
+
+def test_an_api_that_knows_nobody_any_more_ends_the_round() -> None:
     with pytest.raises(ApiError):
-        Keeper(FakeApi(403), ALPHA).decide(job(1))  # type: ignore[arg-type]
+        keeper(FakeApi([job()], lambda *request: 401)).follow()
+
+
+@pytest.mark.parametrize("status", [404, 422, 403])
+def test_a_pod_group_that_was_not_made_is_asked_for_again(status: int) -> None:
+    api = FakeApi([job()], only("POST", "podgroups", status))
+    kept = keeper(api)
+    kept.follow()
+    api.refuse = lambda *request: 0
+    kept.follow()
+    assert api.groups() == ["u", "u"]
+    kept.follow()
+    assert api.groups() == ["u", "u"]
+
+
+def test_a_pod_group_that_is_there_is_made() -> None:
+    api = FakeApi([job()], only("POST", "podgroups", 409))
+    api.refuse = lambda method, path, _: 409 if method == "POST" else 0
+    kept = keeper(api)
+    kept.follow()
+    kept.follow()
+    assert api.groups() == ["u"]
+
+
+@pytest.mark.parametrize("about", [{"deletionTimestamp": "now"}, {"ownerReferences": [{"uid": "an earlier one"}]}])
+def test_a_pod_group_that_goes_with_an_earlier_job_of_that_name_is_not_taken_for_its_own(about: dict[str, Any]) -> None:
+    api = FakeApi([job()], lambda method, path, _: 409 if path.endswith("podgroups") else 0)
+    api.group = {"metadata": {"name": "train", **about}}
+    kept = keeper(api)
+    kept.follow()
+    api.refuse = lambda *request: 0
+    kept.follow()
+    assert api.groups() == ["u", "u"]
 
 
 def test_a_cluster_without_gangs_has_none_of_it(lab: Any) -> None:
@@ -149,7 +299,8 @@ def test_the_program_sees_and_changes_jobs_makes_groups_and_nothing_else(build: 
     role, binding, *_ = gangs.objects(build({"scheduling": {"gangs": True}}))
     assert role["rules"] == [
         {"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["list", "patch", "watch"]},
-        {"apiGroups": ["scheduling.k8s.io"], "resources": ["podgroups"], "verbs": ["create"]},
+        {"apiGroups": ["scheduling.k8s.io"], "resources": ["podgroups"], "verbs": ["create", "get"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
     ]
     assert binding["subjects"][0]["name"] == gangs.USER
     assert "*" not in json.dumps(role)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cluster import node_labels
 from cluster.artefacts import ArtefactSource
 from control_plane import flags, host_config, kubeadm, manifests, paths, refreshing, units
 from control_plane.host import phases, serving
@@ -59,7 +60,8 @@ def test_units_are_started_in_an_order_that_respects_what_they_come_after(lab):
         name for name in units.ORDER if name not in ("gangs.service", "join-tokens.service")
     ]
     for unit in made:
-        assert all(units.ORDER.index(before) < units.ORDER.index(unit.name) for before in unit.after)
+        ours = [before for before in unit.after if before != "network-online.target"]
+        assert all(units.ORDER.index(before) < units.ORDER.index(unit.name) for before in ours)
 
 
 def test_every_unit_is_sandboxed_and_none_starts_by_itself(lab):
@@ -102,7 +104,7 @@ def test_the_real_program_accepts_its_flags(lab, program, name):
 
 def test_the_real_konnectivity_programs_accept_their_flags(lab, program):
     words = [f"--{flag}={value}" for flag, value in flags.konnectivity_server(lab, "/x").items()]
-    agent = manifests.konnectivity_agent(plan(lab))["spec"]["template"]["spec"]["containers"][0]["args"]
+    agent = manifests.konnectivity_agent(lab, plan(lab))["spec"]["template"]["spec"]["containers"][0]["args"]
     for name, given in (("proxy-server", words), ("proxy-agent", agent)):
         done = subprocess.run([program(name), *given, "--help"], check=False, capture_output=True, text=True)
         assert "unknown flag" not in done.stderr
@@ -173,11 +175,14 @@ def test_every_manifest_says_where_it_lives_and_only_configmaps_give_way(lab):
     paths = {item["path"]: item["force"] for item in listed}
     assert "/apis/apps/v1/namespaces/kube-system/daemonsets/konnectivity-agent" in paths
     assert "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/menagerie:flannel" in paths
-    assert [path for path, force in paths.items() if not force] == ["/api/v1/namespaces/kube-system/configmaps/coredns"]
+    names = ("coredns", node_labels.POOLS, node_labels.TABLE)
+    yielding = {path for path, force in paths.items() if not force}
+    serving = {f"/api/v1/namespaces/menagerie-serving/configmaps/{name}" for name in ("hosts", "workers")}
+    assert yielding == serving | {f"/api/v1/namespaces/kube-system/configmaps/{name}" for name in names}
 
 
 def test_the_konnectivity_agent_has_no_more_rights_than_it_needs(lab):
-    pod = manifests.konnectivity_agent(plan(lab))["spec"]["template"]["spec"]
+    pod = manifests.konnectivity_agent(lab, plan(lab))["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
     assert pod["tolerations"] == [{"operator": "Exists"}]
@@ -217,7 +222,25 @@ def test_every_file_that_is_watched_is_one_that_the_host_has(lab, config):
 def test_the_controller_manager_signs_with_one_authority_and_publishes_all(config):
     """It refuses to sign with a file of several."""
     text = next(file.text for file in config.files if file.path.endswith("/kube-controller-manager.service"))
-    assert "--cluster-signing-cert-file=/etc/kubernetes/pki/ca-signing.crt" in text
+    for signer in ("kubelet-client", "kube-apiserver-client"):
+        assert f"--cluster-signing-{signer}-cert-file=/etc/kubernetes/pki/ca-signing.crt" in text
+        assert f"--cluster-signing-{signer}-key-file=/etc/kubernetes/pki/ca.key" in text
     assert "--root-ca-file=/etc/kubernetes/pki/ca.crt" in text
     named = {secret.name: secret.path for secret in config.secrets}
     assert named["kubernetes-ca-signing.crt"] == "/etc/kubernetes/pki/ca-signing.crt"
+
+
+def test_serving_certificates_of_kubelets_have_an_authority_that_the_api_server_trusts_for_them_and_nothing_else_does(
+    config,
+):
+    own = "/etc/kubernetes/pki/kubelet-serving-ca"
+    units = {Path(file.path).name: file.text for file in config.files if file.path.startswith("/etc/systemd/")}
+    naming = {f"{unit} {word}" for unit, text in units.items() for word in text.split() if own in word}
+    assert naming == {
+        f"kube-apiserver.service --kubelet-certificate-authority={own}.crt",
+        f"kube-apiserver.service InaccessiblePaths=-{own}.key",
+        f"kube-controller-manager.service --cluster-signing-kubelet-serving-cert-file={own}-signing.crt",
+        f"kube-controller-manager.service --cluster-signing-kubelet-serving-key-file={own}.key",
+    }
+    modes = {secret.path: secret.mode for secret in config.secrets if own in secret.path}
+    assert modes == {f"{own}.crt": 0o644, f"{own}-signing.crt": 0o644, f"{own}.key": 0o600}

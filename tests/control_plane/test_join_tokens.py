@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from cluster.files import JOIN_TOKEN
-from control_plane import host_config, manifests, paths, units
+from cluster.files import IN_REGION, JOIN_TOKEN, JOIN_TOKEN_FOR
+from control_plane import host_config, joining, manifests, paths, units
 from control_plane.host import tokens
 from control_plane.host.api import ApiError
 from network.addresses import plan
@@ -73,7 +73,8 @@ def test_a_token_is_made_written_and_good_for_an_hour_at_most(cluster):
     assert secret["type"] == "bootstrap.kubernetes.io/token"
     expires = calendar.timegm(time.strptime(cluster.field(name, "expiration"), "%Y-%m-%dT%H:%M:%SZ"))
     assert expires - START == 3600
-    assert cluster.field(name, "auth-extra-groups") == "system:bootstrappers:kubeadm:default-node-token"
+    assert cluster.field(name, "auth-extra-groups") == joining.groups(joining.REGION)
+    assert secret["metadata"]["labels"] == {JOIN_TOKEN_FOR: IN_REGION}
 
 
 def test_there_is_a_new_token_every_20_minutes_and_one_write_for_each(cluster):

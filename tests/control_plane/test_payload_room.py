@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 
 import pytest
@@ -10,14 +11,16 @@ from cluster.artefacts import ArtefactSource, catalogue
 from cluster.spec import Cloud
 from control_plane import host_config
 from network.addresses import plan
+from stacks.azure.hosts import MOST_CUSTOM_DATA, custom_data
+from stacks.azure.store import AzureStore
 from tests.control_plane.csi_support import CLOUDS, cluster
 from userdata import Payload
 
 SHORTEST_BYTES = 65_535
-"""What Azure takes of custom data ("Virtual Machines - Create Or Update", osProfile), the least of the clouds: AWS takes a
-byte more of a secret, Google Cloud 256 KiB of a startup script."""
-RESERVE_BYTES = 27 * 1024
-"""For the programs beside the payload, and for what comes."""
+"""What AWS takes of a secret, less a byte, and Azure of custom data ("Virtual Machines - Create Or Update", osProfile), which holds
+more than the payload. Google Cloud takes 256 KiB of a startup script."""
+RESERVE_BYTES = 8 * 1024
+"""For what comes."""
 _MIRROR = "https://mirror.a-cluster-with-a-long-name.research.example.org/pub/kubernetes"
 SOURCE = ArtefactSource(
     _MIRROR, {each.source: hashlib.sha256(each.source.encode()).hexdigest() for each in catalogue().values()}
@@ -46,5 +49,8 @@ def test_the_largest_cluster_with_everything_on_leaves_room(cloud: Cloud) -> Non
         scheduling={"gangs": True},
         artefacts={"mirror": _MIRROR, "registry": "registry.research.example.org:5000"},
     )
-    packed = Payload.of(host_config(made, plan(made), SOURCE), SOURCE).packed()
-    assert len(packed) < SHORTEST_BYTES - RESERVE_BYTES
+    payload = Payload.of(host_config(made, plan(made), SOURCE), SOURCE)
+    assert len(payload.packed()) < SHORTEST_BYTES - RESERVE_BYTES
+    if cloud is Cloud.AZURE:
+        store = AzureStore("https://vault.example.net", "1" * 36, "api", {}, {payload.name: payload.packed()})
+        assert len(base64.b64decode(custom_data(payload, store, None))) < MOST_CUSTOM_DATA - RESERVE_BYTES

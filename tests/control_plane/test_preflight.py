@@ -28,7 +28,7 @@ def node(status=None, taints=(), said="2025-10-09T08:50:00Z", made="2025-10-01T0
         }
         conditions.append(verdict | more)
     return {
-        "metadata": {"name": "w-1", "resourceVersion": "7", "creationTimestamp": made},
+        "metadata": {"name": "w-1", "uid": "u", "resourceVersion": "7", "creationTimestamp": made},
         "spec": {"taints": list(taints)} if taints else {},
         "status": {"conditions": conditions},
     }
@@ -98,7 +98,7 @@ class FakeApi:
             raise ApiError(self.status, "no")
         return {"items": list(self.nodes), "metadata": {"resourceVersion": "9"}}
 
-    def watch(self, path, version):
+    def watch(self, path, version, for_s=300):
         self.calls.append(("WATCH", f"{path} since {version}", ""))
         return iter(self.changed)
 
@@ -133,6 +133,32 @@ def test_all_nodes_are_looked_at_first_and_then_what_changes(monkeypatch):
         ("WATCH", "/api/v1/nodes since 9"),
         ("PATCH", "/api/v1/nodes/w-1"),
     ]
+
+
+@pytest.mark.parametrize("left_out", ["reason", "message", "lastHeartbeatTime", "status"])
+def test_a_condition_that_lacks_a_field_stops_no_other_node(monkeypatch, left_out):
+    """A kubelet may leave them out: the API asks for type and status alone."""
+    monkeypatch.setattr("control_plane.host.preflight.time.time", lambda: NOW)
+    odd, other = node("True", [OURS]), node("True", [OURS])
+    del odd["status"]["conditions"][1][left_out]
+    odd["metadata"]["uid"], other["metadata"]["name"] = "odd", "w-2"
+    api = FakeApi(nodes=[odd, other])
+    Gate(api).follow()
+    assert ("PATCH", "/api/v1/nodes/w-2", "application/json-patch+json") in api.calls
+
+
+def test_a_node_that_the_api_refuses_stops_no_other(monkeypatch):
+    monkeypatch.setattr("control_plane.host.preflight.time.time", lambda: NOW)
+    other = node("True", [OURS])
+    other["metadata"] |= {"name": "w-2", "uid": "other"}
+    api = FakeApi(403, nodes=[node("True", [OURS]), other])
+    Gate(api).follow()
+    assert [path for method, path, _ in api.calls if method == "PATCH"] == ["/api/v1/nodes/w-1", "/api/v1/nodes/w-2"]
+
+
+def test_what_a_host_says_is_written_on_one_line_without_control_letters(capsys):
+    Gate(FakeApi()).decide(node("True", [OURS], message="a\n\x1b[2Jw-2: lifted"), NOW)
+    assert capsys.readouterr().out.count("\n") == 1
 
 
 def test_it_may_see_and_patch_nodes_and_nothing_else():

@@ -25,6 +25,7 @@ from control_plane.render import host_config
 from network import addresses
 from operations.access import Access
 from operations.upgrade import versions
+from stacks.certificates import new_authority
 from stacks.pki import encryption_config
 from tests.control_plane.real_api import PATIENCE_S, TOKEN, RealApi, started, storing
 from tests.ports import free_ports
@@ -89,6 +90,13 @@ def folder(at: Program, cluster: Cluster, tmp_path: Path) -> Path:
     said([at("kubeadm"), "init", "phase", "certs", "all", "--config", written(cluster, tmp_path)])
     # kubeadm trusts and signs by one file; ours are two, so that a rotation can trust more than the one that signs.
     shutil.copy(tmp_path / "pki" / "ca.crt", tmp_path / "pki" / Path(paths.SIGNING_CA).name)
+    serving = new_authority("kubelet-serving")
+    for path, text in (
+        (paths.SERVING_CA, serving.certificate),
+        (paths.SERVING_SIGNING_CA, serving.certificate),
+        (paths.SERVING_KEY, serving.private_key),
+    ):
+        (tmp_path / "pki" / Path(path).name).write_text(text)
     config = host_config(cluster, addresses.plan(cluster), _any_source(cluster))
     (tmp_path / "menagerie").mkdir()
     for file in config.files:

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from cluster.load import load_cluster
+from cluster.pools import TRUSTED_POOL
 from controllers.apply import Controllers
 from controllers.gather import files_of
 from controllers.kinds import KINDS
@@ -58,6 +59,10 @@ def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def bare(_server: Server) -> Iterator[Server]:
     """The lab's three workers, and nothing of anybody."""
     hosts.join(_server, "worker-1", "worker-2", "worker-3")
+    for name in ("worker-1", "worker-2", "worker-3"):
+        # As node-labels does.
+        label = {"metadata": {"labels": {TRUSTED_POOL: "workers"}}}
+        _server.real.call("PATCH", f"/api/v1/nodes/{name}", label, hosts.STRATEGIC)
     yield _server
     made = Controllers(_server.api())
     made.remove(made.to_remove(tuple(KINDS.values())))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from cluster.pools import TRUSTED_POOL, Taint, TaintEffect
 from cluster.spec import Cluster
 from controllers import contents, gather
 from controllers.apply import removable
@@ -41,7 +42,9 @@ def made(build: Callable[..., Cluster]) -> Callable[..., Wanted]:
         settings = build({"tenancy": {**TENANCY, **tenancy}}).spec.tenancy
         assert settings
         texts = {"cluster.yaml": "name: lab\n", "hosts.yaml": "hosts: []\n"} if files is None else files
-        return Wanted("registry.test/m@sha256:0", texts, settings, kinds or tuple(KINDS.values()), {"ldap": "a word"})
+        taints = (Taint(key="research/system", effect=TaintEffect.NO_SCHEDULE),)
+        known = kinds or tuple(KINDS.values())
+        return Wanted("registry.test/m@sha256:0", texts, settings, known, "system", taints, {"ldap": "a word"})
 
     return make
 
@@ -146,3 +149,11 @@ def test_the_requirements_of_the_image_are_pinned_by_hash_and_closed() -> None:
     with pytest.raises(LookupError, match="has no kubernetes"):
         contents.requirements("urllib3==1 \\\n    --hash=sha256:0\n")
     assert PACKAGES
+
+
+def test_they_run_on_one_pool_that_no_kubelet_can_say_it_is_of(made: Callable[..., Wanted]) -> None:
+    pods = [each["spec"]["template"]["spec"] for each in objects(made()) if each["kind"] == "Deployment"]
+    assert len(pods) == len(KINDS)
+    for pod in pods:
+        assert pod["nodeSelector"] == {"kubernetes.io/os": "linux", TRUSTED_POOL: "system"}
+        assert [each["key"] for each in pod["tolerations"]] == ["research/system"]

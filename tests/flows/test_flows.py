@@ -17,7 +17,7 @@ from tests.flows.support import CEPH, ETCDS, PUBLIC, REGION, ROCE, SHAPES, VPN, 
 
 ROOT = Path(__file__).parents[2]
 EVERYONE = {
-    "control_plane": {"cloud": "aws", "public": PUBLIC},
+    "control_plane": {"cloud": "aws", "operators": ["10.250.0.0/24"], "public": PUBLIC},
     "pools": REGION,
     "sites": {"onprem": {"vpn": VPN, "roce": ROCE, "ceph": CEPH}},
     "storage": {"file": True},
@@ -51,6 +51,19 @@ def test_operators_alone_come_from_outside_and_log_in_at_sites_alone(build, chan
     assert {flow.source for flow in table} - OWN == {Role.OPERATOR} | asked
     ssh = cluster.spec.sites["onprem"].ssh.port
     assert {(f.source, f.destination) for f in table if ssh in f.ports} <= {(Role.OPERATOR, Role.WORKER_AT_SITE)}
+
+
+def test_where_no_operators_are_named_none_is_let_into_the_region(build):
+    """As the firewalls have it, which are made of the ranges that the spec names."""
+    plane = {"cloud": "aws", "public": PUBLIC}
+    table = flows(build({"control_plane": plane, "pools": REGION}))
+    assert {flow.destination for flow in out_of(table, Role.OPERATOR)} == {Role.WORKER_AT_SITE}
+    named = flows(build({"control_plane": {**plane, "operators": ["10.250.0.0/24"]}, "pools": REGION}))
+    assert {flow.destination for flow in out_of(named, Role.OPERATOR)} == {
+        Role.LOAD_BALANCER,
+        *ETCDS,
+        Role.WORKER_AT_SITE,
+    }
 
 
 @given(SHAPES)

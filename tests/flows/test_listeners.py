@@ -75,7 +75,7 @@ def worker_listeners(cluster):
     """TCP ports of what runs on every worker; sshd is the site's."""
     kubelet = kubeadm.kubelet_configuration(cluster, plan(cluster))
     proxy = kubeadm.kube_proxy_configuration(cluster)
-    agent = manifests.konnectivity_agent(plan(cluster))["spec"]["template"]["spec"]["containers"][0]["args"]
+    agent = manifests.konnectivity_agent(cluster, plan(cluster))["spec"]["template"]["spec"]["containers"][0]["args"]
     flanneld = (ROOT / "roles/flannel/templates/flanneld.service.j2").read_text().split()
     assert kubelet["readOnlyPort"] == 0
     assert "healthzBindAddress" not in kubelet  # the default is 127.0.0.1
@@ -138,7 +138,7 @@ def test_api_servers_dial_the_etcds_that_flows_lead_to(build, changes):
 def test_workers_dial_the_load_balancer_where_flows_lead_to(build, changes):
     cluster = build(changes)
     table = flows(cluster)
-    agent = manifests.konnectivity_agent(plan(cluster))["spec"]["template"]["spec"]["containers"][0]["args"]
+    agent = manifests.konnectivity_agent(cluster, plan(cluster))["spec"]["template"]["spec"]["containers"][0]["args"]
     tunnels = {int(word.split("=")[1]) for word in agent if word.startswith("--proxy-server-port=")}
     documents = {document["kind"]: document for document in yaml.safe_load_all(kubeadm.render(cluster, plan(cluster)))}
     api = {int(documents["ClusterConfiguration"]["controlPlaneEndpoint"].split(":")[1])}

@@ -47,7 +47,7 @@ def outputs() -> ClusterOutputs:
 @pytest.fixture(scope="session")
 def lab_inventory(lab: Cluster, outputs: ClusterOutputs, known: set[str]) -> Inventory:
     groups = build(lab, outputs).groups
-    return build(lab, outputs, TOKEN, read_variables(LAB, groups, known))
+    return build(lab, outputs, read_variables(LAB, groups, known))
 
 
 @pytest.fixture

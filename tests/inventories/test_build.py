@@ -42,7 +42,7 @@ def test_a_further_host_changes_no_entry_of_the_others(lab, outputs):
     workers = lab.hosts["workers"]
     further = workers[0].model_copy(update={"name": "worker-4", "address": workers[0].address + 9})
     more = Cluster(spec=lab.spec, hosts={"workers": (*workers, further)})
-    few, all_hosts = build(lab, outputs, TOKEN).data["all"], build(more, outputs, TOKEN).data["all"]
+    few, all_hosts = build(lab, outputs).data["all"], build(more, outputs).data["all"]
     assert few["vars"] == all_hosts["vars"]
     assert few["hosts"].items() <= all_hosts["hosts"].items()
 
@@ -60,13 +60,16 @@ def test_group_names_are_python_identifiers():
     assert group_name("rack", "sjc-1", "r1").isidentifier()
 
 
-def test_a_run_that_joins_nobody_holds_no_token(lab, outputs):
-    assert "kubelet_token" not in build(lab, outputs).data["all"]["vars"]
+def test_a_host_is_told_its_own_token_and_nobody_else_any(lab, outputs):
+    plain, joining = build(lab, outputs), build(lab, outputs).joining({"worker-2": TOKEN, "stranger": TOKEN})
+    assert TOKEN not in json.dumps(plain.data)
+    hosts = joining.data["all"]["hosts"]
+    assert [host for host, values in hosts.items() if values.get("kubelet_token") == TOKEN] == ["worker-2"]
+    assert json.dumps(joining.data).count(TOKEN) == 1
 
 
-def test_a_token_is_not_shown_by_repr(lab_inventory):
-    assert TOKEN not in repr(lab_inventory)
-    assert lab_inventory.data["all"]["vars"]["kubelet_token"] == TOKEN
+def test_a_token_is_not_shown_by_repr(lab, outputs):
+    assert TOKEN not in repr(build(lab, outputs).joining({"worker-2": TOKEN}))
 
 
 def test_hosts_and_groups_are_known_before_the_cluster_is_built(lab, outputs):
@@ -104,7 +107,7 @@ def test_an_ordinary_user_becomes_root(lab, outputs):
 
 
 def test_a_variable_of_the_cluster_wins_over_what_is_computed(lab, outputs):
-    inventory = build(lab, outputs, None, {"all": {"containerd_sandbox_image": "mine/pause:1"}})
+    inventory = build(lab, outputs, {"all": {"containerd_sandbox_image": "mine/pause:1"}})
     assert inventory.data["all"]["vars"]["containerd_sandbox_image"] == "mine/pause:1"
 
 

@@ -75,7 +75,7 @@ def test_a_value_that_a_nearer_one_hides_changes_nothing(root):
 
 
 def test_neither_token_nor_the_place_of_a_key_is_part_of_a_state(root):
-    passing = fleet().joining("abcdef.0123456789abcdef")
+    passing = fleet().joining({"w1": "abcdef.0123456789abcdef"})
     passing.data["all"]["vars"]["ansible_ssh_private_key_file"] = "/proc/1/fd/9"
     assert desired(passing, root) == desired(fleet(), root)
     assert "abcdef.0123456789abcdef" not in str(desired(passing, root))

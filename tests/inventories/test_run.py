@@ -217,8 +217,9 @@ def test_host_keys_are_always_checked_and_connections_end_with_the_run(play, loc
 
     options = _Options(False, False, None, (), Path("/key"))
     made = _connected(local("w1"), options, Path("/f/known_hosts"))["all"]
-    assert "-o StrictHostKeyChecking=yes" in made["vars"]["ansible_ssh_common_args"]
-    assert made["hosts"]["w1"]["ansible_ssh_private_key_file"] == "/key"
+    arguments = made["vars"]["ansible_ssh_common_args"]["__ansible_unsafe"]
+    assert "-o StrictHostKeyChecking=yes" in arguments
+    assert made["hosts"]["w1"]["ansible_ssh_private_key_file"] == {"__ansible_unsafe": "/key"}
     # ansible-runner switches the check off in this variable, and ssh heeds the first word on it.
     environment = _environment({**os.environ, "ANSIBLE_HOST_KEY_CHECKING": "False"}, Path("/f"), ROOT)
     assert environment["ANSIBLE_HOST_KEY_CHECKING"] == "True"

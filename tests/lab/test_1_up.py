@@ -49,7 +49,16 @@ def test_status_is_well_and_names_every_part(lab: Run) -> None:
     assert status.code == 0, status.out + status.err
     groups = {item["group"] for item in status.json["items"]}
     of_hosts = {"API servers", "etcds", "nodes"}
-    assert groups == of_hosts | {"api", "add-ons", "versions", "certificates", "spec", "operation", "backups"}
+    assert groups == of_hosts | {
+        "api",
+        "add-ons",
+        "audit logs",
+        "versions",
+        "certificates",
+        "spec",
+        "operation",
+        "backups",
+    }
 
 
 def test_the_kubeconfig_works_with_the_kubectl_that_came_with_the_lab_and_only_its_owner_reads_it(lab: Run) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import time
 from collections.abc import Iterator
 
@@ -11,12 +13,15 @@ from kubernetes import client
 from cluster import versions
 from cluster.files import JOIN_TOKEN
 from cluster.load import find_cluster, load_cluster
+from control_plane import joining
+from control_plane.host import csr
 from lab import hosts, plan
 from operations.stack import access_to
 from operations.verify.workload import Pod, Workload, workload
-from operations.waiting import is_ready, wait_until
+from operations.waiting import is_ready, nodes_missing, wait_until
+from tests.control_plane.joins import CLIENT, CSR, asked_pem, new_key
 from tests.lab.support import ROOT, Run, menagerie
-from workers import metadata
+from workers import metadata, render
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
@@ -158,3 +163,63 @@ def test_status_counts_it(lab: Run) -> None:
         return "; ".join(item["detail"] for item in ours if not item["ok"])
 
     wait_until(missing, 60, print)
+
+
+def asked_to_be(node: str) -> str:
+    """What root on the worker does with the token that it may read: the name of its request."""
+    token = json.loads(on_host("/usr/local/sbin/menagerie-secret", JOIN_TOKEN))[JOIN_TOKEN]
+    endpoint = json.loads(on_host("cat", render.SETTINGS))["join"]["endpoint"]
+    spec = {
+        "signerName": CLIENT,
+        "request": asked_pem(new_key(), f"system:node:{node}"),
+        "usages": ["digital signature", "client auth"],
+    }
+    kind = {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
+    body = json.dumps({**kind, "metadata": {"generateName": "stolen-"}, "spec": spec})
+    sent = ("-H", "Content-Type: application/json", "-H", f"Authorization: Bearer {token}", "-d", body)
+    told = on_host("curl", "-s", "--cacert", render.CA, *sent, f"https://{endpoint}{CSR}")
+    return str(json.loads(told)["metadata"]["name"])
+
+
+def decided(request: str) -> str:
+    """What approvers on API servers say against it, "" before they do."""
+    unit = ("-u", f"{joining.NAME}.service", "-o", "cat", "--no-pager")
+    told = [hosts.run(host, ["journalctl", *unit]).stdout for host in hosts.known() if host.startswith("api-")]
+    lines = [line for text in told for line in text.splitlines() if line.startswith(f"{request} is left pending: ")]
+    return lines[0] if lines else ""
+
+
+@pytest.mark.parametrize(
+    ("node", "why"), [("worker-1", "the cloud has no machine worker-1"), (WORKER, f"{WORKER} is a node since")]
+)
+def test_root_on_it_becomes_no_other_node_with_the_token_that_it_may_read(
+    api: client.ApiClient, node: str, why: str
+) -> None:
+    certificates = client.CertificatesV1Api(api)
+    request = asked_to_be(node)
+    try:
+        wait_until(lambda: "" if decided(request) else f"nobody decided about {request}", 60, print)
+        assert why in decided(request)
+        status = certificates.read_certificate_signing_request(request).status
+        assert not status.conditions
+        assert not status.certificate
+    finally:
+        certificates.delete_certificate_signing_request(request)
+
+
+@pytest.mark.soak
+def test_it_joins_again_as_itself_when_an_operator_lets_it(api: client.ApiClient) -> None:
+    """The machine is the same: the operator takes its Node away, and what it was given before."""
+    core, certificates = client.CoreV1Api(api), client.CertificatesV1Api(api)
+    on_host("systemctl", "stop", "kubelet.service")
+    core.delete_node(WORKER)
+    listed = certificates.list_certificate_signing_request(field_selector=f"spec.signerName={CLIENT}")
+    for each in listed.items:
+        wanted = csr.parse(base64.b64decode(each.spec.request).decode()).common_name
+        if each.spec.username.startswith("system:bootstrap:") and wanted == f"system:node:{WORKER}":
+            certificates.delete_certificate_signing_request(each.metadata.name)
+    on_host("rm", "-f", "/etc/kubernetes/kubelet.conf")
+    # A try that is too early for flannel ends in an error, and systemd tries again.
+    hosts.run(WORKER, ["systemctl", "restart", render.JOIN], timeout=300)
+    nodes = frozenset({WORKER})
+    wait_until(lambda: nodes_missing(api, nodes), 240, print)

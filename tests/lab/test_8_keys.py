@@ -140,6 +140,29 @@ def test_the_authority_of_kubernetes_changes_while_workers_are_taken_along(lab: 
         assert held != former
 
 
+@pytest.mark.timeout(7200)
+def test_the_authority_of_serving_certificates_changes_and_logs_come_all_the_while(lab: Run) -> None:
+    before, ended = _boots(), []
+    former = on_host("api-1", ["cat", "/etc/kubernetes/pki/kubelet-serving-ca.crt"]).stdout
+    with asking_often():
+        while True:
+            done = menagerie("keys", "rotate", "lab", "kubelet-serving-ca", "--json", timeout_s=5000)
+            verified = menagerie("verify", "lab", "--json", "--only", "logs")
+            assert (verified.code, verified.json["ok"]) == (0, True), verified.out
+            if done.code == 0:
+                break
+            error = done.json["error"]
+            ended.append(error["code"])
+            assert (error["code"], len(ended) <= 3) == ("kubelets-behind", True), error["text"]
+            configured = menagerie("configure", "lab", "--json")
+            assert configured.code == 0, configured.err
+    assert ended == ["kubelets-behind"] * 3
+    assert _boots() == before
+    held = on_host("api-1", ["cat", "/etc/kubernetes/pki/kubelet-serving-ca.crt"]).stdout
+    assert held.count("BEGIN CERTIFICATE") == 1
+    assert held != former
+
+
 def test_pods_names_and_exec_work_under_the_new_authority(lab: Run) -> None:
     verified = menagerie("verify", "lab", "--json", "--only", "nodes,service,logs")
     assert (verified.code, verified.json["ok"]) == (0, True), verified.out

@@ -94,3 +94,17 @@ def test_another_key_is_another_daemon_and_the_same_one_is_not(lab: LabSpec, dae
     first, again, other = daemons
     assert first == again
     assert first.watched != other.watched
+
+
+def test_a_lab_from_before_there_was_a_bucket_gets_it_with_the_next_up(
+    lab: LabSpec, daemons: list[processes.Daemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "is_running", lambda _: True)
+    buckets.put(KEY, lab)
+    assert buckets.read() == buckets.fingerprint(KEY)
+    missing = state.folder("buckets", "data") / "audit-logs"
+    missing.rmdir()
+    assert buckets.read() is None
+    buckets.put(KEY, lab)
+    assert missing.is_dir()
+    assert buckets.read() == buckets.fingerprint(KEY)

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.check import check
-from cluster.subnets import region_subnets, zone_subnets
-from network.addresses import node_ranges, plan
+from cluster.subnets import region_subnets, worker_ranges, zone_subnets
+from control_plane.serving import settings
+from network.addresses import plan
 
 
 def counted(api_servers, main, events, nodes="10.77.0.0/24", hosts="dedicated"):
@@ -114,15 +115,15 @@ def test_in_a_cloud_every_fixed_address_lies_in_the_subnet_of_its_role_and_zone(
     assert made.api_servers == ()
 
 
-def test_nodes_stand_in_racks_and_only_with_workers_in_the_cloud_also_there(lab, build):
-    assert [str(network) for network in node_ranges(lab)] == ["10.78.1.0/24", "10.78.2.0/24"]
+def test_hosts_of_no_spec_have_addresses_of_workers_subnets_and_none_without_workers_in_the_region(lab, build):
+    assert settings(lab, plan(lab))["workers"] == []
     pools = {"pools": {"cpu": {"machine": "m", "min": 0, "max": 3}}, "network": {"nodes": "10.40.0.0/16"}}
     region = build({"pools": {"cpu": {"machine": "m", "min": 1, "max": 1}}})
-    assert [str(network) for network in node_ranges(region)][:2] == ["10.77.0.128/25", "10.78.1.0/24"]
+    assert settings(region, plan(region))["workers"] == ["10.77.0.128/25"]
     azure = build(in_cloud(counted(2, 3, 3, "10.40.0.0/16"), "azure") | {"pools": pools["pools"]})
-    assert [str(network) for network in node_ranges(azure)][:2] == ["10.40.128.0/17", "10.78.1.0/24"]
+    assert settings(azure, plan(azure))["workers"] == ["10.40.128.0/17"]
     aws = build(in_cloud(counted(2, 3, 3, "10.40.0.0/16"), "aws", 2) | {"pools": pools["pools"]})
-    assert [str(network) for network in node_ranges(aws)][:2] == ["10.40.32.0/19", "10.40.64.0/19"]
+    assert settings(aws, plan(aws))["workers"] == ["10.40.32.0/19", "10.40.64.0/19"]
 
 
 @given(clouds, st.integers(1, 9), members, members, st.integers(16, 20))
@@ -131,7 +132,7 @@ def test_no_node_may_have_an_address_of_the_control_plane(build, cloud, api_serv
     cluster = build(in_cloud(counted(api_servers, main, events, f"10.0.0.0/{prefix}"), cloud) | {"pools": pools})
     made = plan(cluster)
     control = [*made.balancers, *(host.address for host in made.hosts())]
-    assert not [address for address in control for network in node_ranges(cluster) if address in network]
+    assert not [address for address in control for network in worker_ranges(cluster.spec) if address in network]
 
 
 @given(clouds, st.integers(1, 8), st.sampled_from([1, 3, 5]), st.sampled_from([1, 3, 5]), st.integers(16, 20))

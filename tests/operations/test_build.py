@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from cluster.load import load_cluster
+from cluster.outputs import BucketOutput
 from inventories.matching import NothingMatches
 from inventories.report import Failure, HostReport, RunReport
 from operations import build
@@ -19,11 +20,15 @@ from operations.upgrade import guard
 from operations.upgrade.guard import OtherReleaseError
 from stacks.automation import Summary
 from stacks.errors import StackError, StackLockedError
+from tests.operations.conftest import outputs
 
 ROOT = Path(__file__).parents[2]
 UNREACHABLE = RunReport(
     {"worker-1": HostReport(0, 0, 0, 1, 0, 0.0)}, (Failure("worker-1", "base", "Gathers", "no route to host", True),)
 )
+
+
+KEYS = [f"operator_{name}" for name in ("certificate", "key", "etcd_certificate", "etcd_key")]
 
 
 class Quiet:
@@ -46,11 +51,17 @@ def lab():
 @pytest.fixture
 def stack(monkeypatch, tmp_path):
     """The stack that is opened; a test gives it what the engine would do."""
-    opened = SimpleNamespace(preview=lambda **_: Summary({"same": 1}, 0.0), outputs=dict, values=dict)
+    opened = SimpleNamespace(
+        preview=lambda **_: Summary({"same": 1}, 0.0), outputs=dict, values=dict, configure=nothing, forget=nothing
+    )
     monkeypatch.setattr(build, "open_stack", lambda *_: opened)
-    monkeypatch.setattr(build, "has_stack", lambda _: True)
+    monkeypatch.setattr(build, "stack_to_look_at", lambda *_: nullcontext(opened))
     monkeypatch.setattr(build, "STATE", tmp_path)
     return opened
+
+
+def nothing(*_):
+    pass
 
 
 def raises(error):
@@ -152,6 +163,18 @@ def test_data_in_a_cloud_is_kept_until_somebody_says_that_it_may_go(in_azure, di
 def test_with_data_the_protection_goes_first(in_azure, did):
     assert build.destroy(in_azure, Quiet(), with_data=True).changes == {"delete": 1}
     assert did == ["let go", "destroy"]
+
+
+def test_a_bucket_that_the_cloud_will_not_delete_yet_is_named_before_the_rest_goes(in_azure, did, stack):
+    logs = BucketOutput(kind="azure", name="audit-logs", account="a", locked_days=30)
+    records = BucketOutput(kind="azure", name="artefacts", account="a")
+    found = outputs().model_copy(update={"buckets": {"audit-logs": logs, "records": records}})
+    stack.outputs = lambda: {"outputs": found.model_dump_json(), **dict.fromkeys(KEYS, "")}
+    build.destroy(in_azure, Quiet(), with_data=True, report=did.append)
+    told = [line for line in did if "keeps" in line]
+    assert len(told) == 1
+    assert "bucket audit-logs keeps audit-logs for 30 days" in told[0]
+    assert did.index("let go") < did.index(told[0]) < did.index("destroy")
 
 
 def test_a_destroy_is_refused_while_another_operation_holds_the_cluster(in_azure, did):

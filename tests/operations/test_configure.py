@@ -28,12 +28,13 @@ class Ansible:
     def __init__(self):
         self.ends: dict[str, HostReport] = {}
         self.batches: list[tuple[str, ...]] = []
-        self.tokens: list[str | None] = []
+        self.tokens: list[dict[str, str]] = []
         self.cut_after: int | None = None
 
     def __call__(self, inventory, *, on_progress, check, **_):
         self.batches.append(inventory.hosts)
-        self.tokens.append(inventory.data["all"]["vars"].get("kubelet_token"))
+        told = {host: values.get("kubelet_token") for host, values in inventory.data["all"]["hosts"].items()}
+        self.tokens.append({host: token for host, token in told.items() if token})
         hosts, failures = {}, []
         for host in inventory.hosts:
             if self.cut_after is not None and sum(map(len, self.batches[:-1])) + len(hosts) == self.cut_after:
@@ -75,7 +76,7 @@ def access():
 def go(lab, access, ansible):
     """go(Request): a whole run; the hosts that Ansible was given, and the report."""
 
-    def act(request=EVERYTHING, cluster=lab, tokens=nullcontext):
+    def act(request=EVERYTHING, cluster=lab, tokens=operation.no_tokens):
         ansible.batches.clear()
         report, why = configure(plan(cluster, access, request), tokens)
         return [host for batch in ansible.batches for host in batch], report, why
@@ -175,23 +176,28 @@ def test_batches_stop_after_too_many_failures_and_say_who_was_not_begun(go, ansi
     assert "not begun: w5, w6" in text
 
 
-def test_each_batch_has_a_token_of_its_own_and_a_run_that_joins_nobody_has_none(go, ansible):
-    made = iter("abc")
+def test_each_host_that_joins_has_a_token_of_its_own_and_a_run_that_joins_nobody_has_none(go, ansible):
+    asked = []
 
     @contextmanager
-    def tokens():
-        yield f"{next(made)}bcdef.0123456789abcdef"
+    def tokens(hosts):
+        asked.append(tuple(hosts))
+        yield {host: f"abcde{host[1]}.0123456789abcdef" for host in hosts if host != "w2"}
 
     go(Request(batch=Amount(3)), tokens=tokens)
-    assert ansible.tokens == ["abcdef.0123456789abcdef", "bbcdef.0123456789abcdef"]
+    assert asked == [("w1", "w2", "w3"), ("w4", "w5", "w6")]
+    assert ansible.tokens == [
+        {"w1": "abcde1.0123456789abcdef", "w3": "abcde3.0123456789abcdef"},
+        {host: f"abcde{host[1]}.0123456789abcdef" for host in ("w4", "w5", "w6")},
+    ]
     ansible.tokens.clear()
     go(Request(check=True), tokens=tokens)
     go(Request(tags=("base",)), tokens=tokens)
-    assert ansible.tokens == [None, None]
+    assert ansible.tokens == [{}, {}]
 
 
 def test_nothing_of_a_token_is_in_the_journal(go, tmp_path):
-    go(tokens=lambda: nullcontext("abcdef.0123456789abcdef"))
+    go(tokens=lambda hosts: nullcontext(dict.fromkeys(hosts, "abcdef.0123456789abcdef")))
     kept = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     assert kept
     assert [text for text in kept if "abcdef" in text or "0123456789abcdef" in text] == []

@@ -41,7 +41,7 @@ def world(monkeypatch: pytest.MonkeyPatch, build) -> SimpleNamespace:
 
     monkeypatch.setattr(gateways, "_others", lambda cluster: [made.two] if cluster is made.one else [made.one])
     monkeypatch.setattr(gateways, "known_gateways", known)
-    monkeypatch.setattr(gateways, "open_stack", lambda *_: SimpleNamespace(secret=made.keys.get))
+    monkeypatch.setattr(gateways, "kept_secret", lambda cluster, name, _: made.keys.get(name))
     return made
 
 

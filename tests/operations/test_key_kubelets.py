@@ -9,10 +9,14 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from cluster.key_rings import RingName
 from operations.keys.kubelets import ANNOTATION, KubeletsBehindError, Needs, Said, late, told
 from stacks.certificates import Signed, new_authority
 
 FIRST, SECOND, OTHER = (new_authority(name) for name in ("kubernetes", "kubernetes-2", "kubernetes"))
+SERVING, NEWER = new_authority("kubelet-serving"), new_authority("kubelet-serving-2")
+CA: RingName = "kubernetes-ca"
+OF_SERVERS: RingName = "kubelet-serving-ca"
 BOTH, TURNED = FIRST.certificate + SECOND.certificate, SECOND.certificate + FIRST.certificate
 
 
@@ -21,11 +25,20 @@ def digest(authority: Signed) -> str:
 
 
 def node(
-    api: Sequence[Signed], signer: Signed, clients: Sequence[Signed] | None = None, serving: Signed | None = None
+    api: Sequence[Signed],
+    signer: Signed,
+    clients: Sequence[Signed] | None = None,
+    serving: Signed = SERVING,
+    servers: Sequence[Signed] = (SERVING,),
 ) -> Said:
     trusted = {"api": list(map(digest, api)), "clients": list(map(digest, api if clients is None else clients))}
-    issuers = {"client": digest(signer), "serving": digest(serving or signer)}
+    trusted["servers"] = list(map(digest, servers))
+    issuers = {"client": digest(signer), "serving": digest(serving)}
     return Said("w1", False, json.dumps(trusted | issuers))
+
+
+def authorities(kubernetes: str, serving: str = SERVING.certificate) -> dict[str, str]:
+    return {CA: kubernetes, OF_SERVERS: serving}
 
 
 def why(said: Said, needs: Needs) -> str:
@@ -49,7 +62,7 @@ SIGNER = "kubelets with certificates of another authority than the one that sign
     ],
 )
 def test_another_signs_once_every_kubelet_trusts_both_as_whose_api_and_whose_clients(said: Said, reason: str) -> None:
-    assert why(said, Needs.to_turn(BOTH)) == reason
+    assert why(said, Needs.to_turn(CA, authorities(BOTH))) == reason
 
 
 @pytest.mark.parametrize(
@@ -59,18 +72,17 @@ def test_another_signs_once_every_kubelet_trusts_both_as_whose_api_and_whose_cli
         (node([SECOND], SECOND), ""),
         (node([FIRST, SECOND], FIRST), SIGNER),
         (node([FIRST, SECOND], SECOND, serving=FIRST), SIGNER),
-        (node([FIRST, SECOND], FIRST, serving=SECOND), SIGNER),
         (node([FIRST], SECOND), LESS),
     ],
 )
 def test_the_former_goes_once_no_kubelet_has_a_certificate_of_it(said: Said, reason: str) -> None:
-    assert why(said, Needs.to_drop(TURNED)) == reason
+    assert why(said, Needs.to_drop(CA, authorities(TURNED))) == reason
 
 
 def test_a_kubelet_that_never_followed_does_not_stand_in_the_way_of_giving_up() -> None:
-    assert why(node([FIRST], FIRST), Needs.to_drop(BOTH)) == ""
-    assert why(node([FIRST, SECOND], FIRST), Needs.to_drop(BOTH)) == ""
-    assert why(node([FIRST, SECOND], SECOND), Needs.to_drop(BOTH)) == SIGNER
+    assert why(node([FIRST], FIRST), Needs.to_drop(CA, authorities(BOTH))) == ""
+    assert why(node([FIRST, SECOND], FIRST), Needs.to_drop(CA, authorities(BOTH))) == ""
+    assert why(node([FIRST, SECOND], SECOND), Needs.to_drop(CA, authorities(BOTH))) == SIGNER
 
 
 @pytest.mark.parametrize(
@@ -84,12 +96,47 @@ def test_a_kubelet_that_never_followed_does_not_stand_in_the_way_of_giving_up() 
     ],
 )
 def test_the_rotation_ends_once_every_kubelet_trusts_the_new_one_alone(said: Said, reason: str) -> None:
-    assert why(said, Needs.as_now(SECOND.certificate)) == reason
+    assert why(said, Needs.as_now(CA, authorities(SECOND.certificate))) == reason
+
+
+IGNORANT = "kubelets that do not know who is to sign: w1"
+OLDER = "kubelets of an older release, which say nothing of who may sign their serving certificates: w1"
+CARRIED, PROMOTED = FIRST.certificate + SERVING.certificate, SERVING.certificate + FIRST.certificate
+
+
+def older() -> Said:
+    found = json.loads(node([FIRST], FIRST, serving=FIRST).text)
+    del found["servers"]
+    return Said("w1", False, json.dumps(found))
+
+
+@pytest.mark.parametrize(
+    ("said", "needs", "reason"),
+    [
+        (older(), Needs.to_turn(OF_SERVERS, authorities(FIRST.certificate, CARRIED)), OLDER),
+        (node([FIRST], FIRST, serving=FIRST, servers=[FIRST]), Needs.to_turn(OF_SERVERS, authorities(FIRST.certificate, CARRIED)), IGNORANT),
+        (node([FIRST], FIRST, serving=FIRST, servers=[FIRST, SERVING]), Needs.to_turn(OF_SERVERS, authorities(FIRST.certificate, CARRIED)), ""),
+        (node([FIRST], FIRST, serving=FIRST, servers=[FIRST, SERVING]), Needs.to_drop(OF_SERVERS, authorities(FIRST.certificate, PROMOTED)), SIGNER),
+        (node([FIRST], FIRST, servers=[FIRST, SERVING]), Needs.to_drop(OF_SERVERS, authorities(FIRST.certificate, PROMOTED)), ""),
+        (node([FIRST], FIRST, servers=[FIRST, SERVING]), Needs.as_now(OF_SERVERS, authorities(FIRST.certificate)), "kubelets that know a former signer: w1"),
+        (node([FIRST], FIRST), Needs.as_now(OF_SERVERS, authorities(FIRST.certificate)), ""),
+        # Whom it trusts, and who signed its other certificate, is the other ring's.
+        (node([OTHER], OTHER), Needs.as_now(OF_SERVERS, authorities(FIRST.certificate)), ""),
+    ],
+)  # fmt: skip
+def test_the_signer_of_serving_certificates_changes_once_every_kubelet_knows_it_and_has_one_of_it(
+    said: Said, needs: Needs, reason: str
+) -> None:
+    assert why(said, needs) == reason
+
+
+def test_an_older_release_s_kubelet_follows_the_cluster_s_authority_as_before() -> None:
+    assert why(older(), Needs.as_now(CA, authorities(FIRST.certificate, CARRIED))) == ""
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"api": 1, "clients": [], "client": "", "serving": ""}'])
 def test_a_node_that_says_nothing_or_what_nobody_can_read_does_not_follow(text: str) -> None:
-    reason = why(Said("w1", True, text), Needs.to_drop(BOTH))
+    reason = why(Said("w1", True, text), Needs.to_drop(CA, authorities(BOTH)))
     expected = f"kubelets whose annotation {ANNOTATION} can't be read" if text else "kubelets that say nothing"
     assert reason.startswith(expected)
     assert reason.endswith(": w1")
@@ -97,7 +144,7 @@ def test_a_node_that_says_nothing_or_what_nobody_can_read_does_not_follow(text: 
 
 def test_nodes_are_named_by_what_they_lack_and_an_operator_is_told_the_way_on() -> None:
     silent = [Said(f"w{number:02}", False, "") for number in range(12)]
-    behind = late([*silent, node([FIRST], FIRST)], Needs.to_turn(BOTH))
+    behind = late([*silent, node([FIRST], FIRST)], Needs.to_turn(CA, authorities(BOTH)))
     text = str(KubeletsBehindError("lab", behind, "./menagerie keys rotate lab kubernetes-ca"))
     assert text.startswith(f"{LESS}; kubelets that say nothing of the authorities that they work with: w00, w01, ")
     assert "w09 and 2 more. " in text

@@ -22,6 +22,7 @@ from etcd.members import members
 from network import addresses
 from operations import drain
 from operations.agent_client import AgentError
+from operations.audit_logs import Newest
 from operations.backups import State
 from operations.etcds.client import EtcdError, MemberStatus
 from operations.etcds.look import Etcd
@@ -44,6 +45,7 @@ CSV = (
 )
 READYZ = "[+]ping ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]etcd-override-0 ok\n[+]etcd-override-readiness-0 ok\nreadyz check passed\n"
 DAEMONS = "/apis/apps/v1/namespaces/kube-system/daemonsets"
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/kube-system/deployments"
 
 
@@ -76,6 +78,13 @@ def deployment(name: str, wanted: int = 2, ready: int = 2) -> dict[str, Any]:
     spec = {"replicas": wanted, "selector": {}, "template": {}}
     counts = {"readyReplicas": ready or None, "observedGeneration": 1}
     return {"metadata": {"name": name, "generation": 1}, "spec": spec, "status": counts}
+
+
+def lease(host: str) -> dict[str, Any]:
+    """Of an API server that renewed it just now."""
+    now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    metadata = {"name": host, "labels": {"kubernetes.io/hostname": host}, "creationTimestamp": now}
+    return {"metadata": metadata, "spec": {"renewTime": now}}
 
 
 MEMBER = MemberStatus("", "", "", 1, 4, "3.6.14", 30 * 2**20, 12 * 2**20, 8 * 2**30, False, ())
@@ -112,7 +121,10 @@ def access(server: FakeServer, lab: Cluster, monkeypatch: pytest.MonkeyPatch) ->
         "/api/v1/nodes": {"items": [node(host.name) for _, host in lab.host_list()]},
         DAEMONS: {"items": [daemon("kube-proxy"), daemon("konnectivity-agent")]},
         DEPLOYMENTS: {"items": [deployment("coredns")]},
+        LEASES: {"items": [lease("api-1"), lease("api-2")]},
     }
+    now = datetime.now(UTC)
+    monkeypatch.setattr(work, "newest", lambda *_: dict.fromkeys(("api-1", "api-2"), Newest(now, 0)))
     found = FakeAccess(outputs(f"{server.url}/;csv"), server.url)
     well = {role: {member.name: "" for member in etcd.members} for role, etcd in found.outputs.etcds.items()}
     monkeypatch.setattr(Etcds, "ailments_by_role", well, raising=False)
@@ -132,8 +144,8 @@ def test_a_cluster_with_all_its_parts_is_well(lab: Cluster, access: FakeAccess) 
     assert found.ok
     assert not_well(lab, access) == ""
     groups = list(dict.fromkeys(item.group for item in found.items))
-    assert groups == ["API servers", "etcds", "api", "nodes", "add-ons", "versions", "operation"]
-    assert len(found.items) == 2 + (6 + 2) + 2 + 1 + 3 + 3 + 3 + 1
+    assert groups == ["API servers", "etcds", "api", "nodes", "add-ons", "versions", "audit logs", "operation"]
+    assert len(found.items) == 2 + (6 + 2) + 2 + 1 + 3 + 3 + 3 + 2 + 1
     assert [item.help for item in found.items] == [""] * len(found.items)
 
 

@@ -17,6 +17,7 @@ from audit.evidence import Attempt
 from cluster.outputs import EtcdOutput, HostOutput
 from cluster.spec import Cluster
 from operations import trials
+from operations.passphrase import empty_passphrase, opens
 from operations.trials import Try
 from remote.executor import Done
 from stacks.certificates import Request, Signed, issue, new_authority
@@ -222,3 +223,27 @@ def test_an_output_with_a_key_is_marked_secret(value: str, secret: Sequence[str]
 def test_an_output_that_is_named_a_key_is_one() -> None:
     (found,) = trials.marked_secret({"bucket_key": json.dumps({})}, frozenset())
     assert found.ok is False
+
+
+# As the engine (3.259) wrote them beside a new stack: with no passphrase, and with "neues wort".
+EMPTY = "v1:uH9Y2FJHnYs=:v1:+QpL91Rqyawo3UJf:t8wAjq9fABIgFjJjBwUo6yy0LRM1LQ=="
+GOOD = "v1:ND0nlwd9+eo=:v1:WLfQE/Ob4+Jnbs5/:gaCjzZEBSDFCe/fahBQE3svD8jtL0g=="
+
+
+@pytest.mark.parametrize(
+    ("provider", "ok"),
+    [
+        ({"type": "passphrase", "state": {"salt": EMPTY}}, False),
+        ({"type": "passphrase", "state": {"salt": GOOD}}, True),
+        ({"type": "passphrase", "state": {"salt": "v2:x"}}, None),
+        ({"type": "cloud", "state": {"url": "awskms://a", "encryptedkey": "b"}}, True),
+        ({}, None),
+    ],
+)
+def test_a_state_that_an_empty_passphrase_opens_is_found(provider: dict[str, object], ok: bool | None) -> None:
+    (found,) = empty_passphrase(provider)
+    assert (found.control, found.ok) == ("M.26", ok)
+
+
+def test_the_passphrase_that_a_state_was_made_with_opens_it() -> None:
+    assert opens(GOOD, "neues wort")

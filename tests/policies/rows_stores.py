@@ -57,6 +57,38 @@ STORES = (
             {"restrictPublicBuckets": None},
         ),
     ),
+    Case(
+        "audit-logs-locked",
+        (
+            resource("aws:s3/bucket:Bucket", {"tags": {"role": "audit"}}, outputs={"bucket": "b"}),
+            resource(
+                "aws:s3/bucketObjectLockConfiguration:BucketObjectLockConfiguration",
+                {"bucket": "b", "rule": {"defaultRetention": {"mode": "GOVERNANCE", "days": 30}}},
+            ),
+        ),
+        ({"bucket": "c"}, {"rule.defaultRetention.days": 29}, {"rule": None}),
+    ),
+    Case(
+        "audit-logs-locked",
+        (
+            resource("azure-native:storage:BlobContainer", {"containerName": "audit-logs"}),
+            resource(
+                "azure-native:storage:BlobContainerImmutabilityPolicy",
+                {"containerName": "audit-logs", "immutabilityPeriodSinceCreationInDays": 30},
+            ),
+        ),
+        ({"containerName": "backups"}, {"immutabilityPeriodSinceCreationInDays": 29}),
+    ),
+    Case(
+        "audit-logs-locked",
+        (
+            resource(
+                "gcp:storage/bucket:Bucket",
+                {"labels": {"role": "audit"}, "retentionPolicy": {"retentionPeriod": 30 * 86_400}},
+            ),
+        ),
+        ({"retentionPolicy": None}, {"retentionPolicy.retentionPeriod": 30 * 86_400 - 1}),
+    ),
     Case("buckets-private", (resource("aws:s3/bucketAcl:BucketAcl", {"acl": "private"}),), ({"acl": "public-read"},)),
     Case(
         "buckets-private",

@@ -203,10 +203,12 @@ def test_a_machine_gets_ipxe_then_its_own_script_and_then_its_own_answers(net: N
     boot = inside(net.router, lambda: fetch(second.file))
     own = re.findall(r"chain --replace (\S+) ", boot)[0].replace("${mac:hexhyp}", one.hyphened)
     script = inside(net.router, lambda: fetch(own))
-    answers = inside(net.router, lambda: fetch(re.findall(r"preseed/url=(\S+)", script)[0]))
+    urls = dict(re.findall(r"^initrd (http\S+) /(\S+)$", script, re.MULTILINE))
+    given = {name: inside(net.router, partial(fetch, url)) for url, name in urls.items()}
+    answers = given.pop("preseed.cfg")
     assert f"d-i netcfg/get_hostname string {one.name}\n" in answers
-    for name in re.findall(r"http://\S+\.sh", answers):
-        assert inside(net.router, partial(fetch, name)).startswith("#!/bin/sh")
+    assert set(re.findall(r"sh /(\S+\.sh)", answers)) == set(given) == {"disk.sh", "late.sh"}
+    assert all(text.startswith("#!/bin/sh") for text in given.values())
 
 
 def test_a_machine_with_a_bios_gets_the_other_ipxe(net: Net) -> None:

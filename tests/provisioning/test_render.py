@@ -195,6 +195,51 @@ def disks(tmp_path: Path) -> Disks:
     return Disks(tmp_path)
 
 
+def test_the_installer_runs_what_ipxe_gave_it_and_nothing_that_a_server_answers_to_itself(disks: Disks) -> None:
+    """The attack: somebody on the machines' network answers as the server, and changes a script. The installer itself can
+    verify no server, and its answers are run as root."""
+    made = files(**RULE)
+    disks.add("nvme0n1", NVME)
+    owned = disks.root / "owned"
+    wget = disks.programs / "wget"
+    wget.write_text(f'#!/bin/sh\nwhile [ "$1" != -O ]; do shift; done\necho "echo >> {owned}" > "$2"\n')
+    for script in ("disk.sh", "late.sh"):
+        (disks.root / script).write_text(made[f"{FIRST}/{script}"] if script == "disk.sh" else "exit 0\n")
+    for name in ("partman/early_command", "preseed/late_command"):
+        (line,) = re.findall(rf"^d-i {name} string (.*)$", made[f"{FIRST}/preseed.cfg"], re.MULTILINE)
+        command = re.sub(r"(?<=\s)(/tmp)?/(?=\w+\.sh)", f"{disks.root}/", line).replace("while :", "while false")
+        environment = {"PATH": str(disks.programs), "MENAGERIE_ROOT": str(disks.root)}
+        done = subprocess.run(
+            [disks.programs / "sh", "-c", command], env=environment, capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+    assert not owned.exists()
+    assert disks.answers.read_text().startswith("partman-auto/disk /dev/nvme0n1")
+
+
+VERIFIED = {"server": "https://10.9.255.5/menagerie", "first_stage": "secure-boot"}
+
+
+def test_a_verified_installation_fetches_all_that_is_ours_by_ipxe_over_tls() -> None:
+    """What is left in clear is Debian's, which is signed, and reports, which are not run."""
+    made = files(**VERIFIED)
+    fetched = {"installer": set[str](), "script": set[str]()}
+    for name in ("menagerie.ipxe", "boot.ipxe", f"{FIRST}.ipxe"):
+        for line in made[name].splitlines():
+            words = line.split()
+            if words and words[0] in ("chain", "initrd", "kernel"):
+                url = next(word for word in words[1:] if "/" in word)
+                fetched["installer" if "${installer}" in url else "script"].add(url)
+    assert all(url.startswith("https://10.9.255.5/menagerie/") for url in fetched["script"])
+    assert f"set installer {VERIFIED['server']}/installer/bookworm" in made[f"{FIRST}.ipxe"]
+    own = {url.rpartition("/")[2] for url in fetched["script"]}
+    assert {"preseed.cfg", "disk.sh", "late.sh", "boot.ipxe"} <= own
+    others = [text for name, text in made.items() if name.startswith(f"{FIRST}/")]
+    in_clear = {url for text in others for url in re.findall(r"http://[^\s\"/]+", text)}
+    assert in_clear == {"http://10.9.255.5:8642"}
+    assert "d-i mirror/protocol string http\n" in made[f"{FIRST}/preseed.cfg"]
+
+
 RULE = {"disk": '{by_id: "nvme-Micron_7450*", max_size: 64MiB}'}
 
 

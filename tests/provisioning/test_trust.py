@@ -50,7 +50,7 @@ def test_a_password_may_hold_colons_and_is_in_no_representation() -> None:
 def test_the_files_lie_beside_the_spec(tmp_path: Path) -> None:
     settings = machines(cluster())[0].settings.bmc
     assert settings
-    with pytest.raises(TrustError, match=r"bmc-pins.txt can't be read \(No such file"):
+    with pytest.raises(TrustError, match=r"bmc-pins.txt can't be read \(there is no such file"):
         Trust.load(settings, tmp_path)
     (tmp_path / "bmc-pins.txt").write_text(f"10.9.254.11 {PIN}\n")
     assert Trust.load(settings, tmp_path).pins == {IPv4Address("10.9.254.11"): PIN}

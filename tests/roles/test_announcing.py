@@ -14,7 +14,7 @@ import pytest
 from stacks.certificates import Request, issue, new_authority
 from tests.roles.serving import serving
 
-FIRST, SECOND = new_authority("kubernetes"), new_authority("kubernetes-2")
+FIRST, SECOND, SERVING = map(new_authority, ("kubernetes", "kubernetes-2", "kubelet-serving"))
 ANNOTATION = "menagerie.dev/authorities"
 
 
@@ -65,7 +65,7 @@ def api(tmp_path):
 def node(host, tmp_path):
     """node(bundle, client, serving): a node's files, with certificates of these authorities."""
 
-    def made(bundle=(FIRST,), client=FIRST, serving=FIRST):
+    def made(bundle=(FIRST,), client=FIRST, serving=SERVING):
         files = host("authorities").Files(
             *(str(tmp_path / name) for name in ("conf", "boot", "ca", "client", "serving"))
         )
@@ -90,32 +90,37 @@ def announcing(host):
 
 def test_whom_a_kubelet_trusts_and_who_signed_its_certificates_is_told_by_digests(announcing, node):
     both = sorted([digest(FIRST), digest(SECOND)])
-    assert json.loads(announcing.told(node((SECOND, FIRST), FIRST, SECOND))) == {
+    bundle = FIRST.certificate + SERVING.certificate
+    assert json.loads(announcing.told(node((SECOND, FIRST), FIRST, SERVING), bundle)) == {
         "api": both,
         "clients": both,
+        "servers": sorted([digest(FIRST), digest(SERVING)]),
         "client": digest(FIRST),
-        "serving": digest(SECOND),
+        "serving": digest(SERVING),
     }
 
 
 def test_a_certificate_that_is_not_there_or_that_nobody_trusted_has_signed_is_told_as_nobodys(announcing, node):
-    found = json.loads(announcing.told(node((SECOND,), FIRST, None)))
-    assert (found["client"], found["serving"]) == ("", "")
+    for signer in (None, FIRST):
+        found = json.loads(announcing.told(node((SECOND,), FIRST, signer), SERVING.certificate))
+        assert (found["client"], found["serving"]) == ("", "")
 
 
 def test_it_is_written_as_the_kubelet_once_and_again_only_when_it_differs(announcing, node, api):
     endpoint, served = api
-    assert announcing.converge(endpoint, node(), False) == ["say which authorities it works with"]
+    assert announcing.converge(endpoint, node(), SERVING.certificate, False) == ["say which authorities it works with"]
     assert served.asked == [(verb, "/api/v1/nodes/w1", "system:node:w1") for verb in ("GET", "PATCH")]
     assert json.loads(served.annotations[ANNOTATION])["api"] == [digest(FIRST)]
-    assert announcing.converge(endpoint, node(), False) == []
-    assert announcing.converge(endpoint, node((FIRST, SECOND)), False) == ["say which authorities it works with"]
+    assert announcing.converge(endpoint, node(), SERVING.certificate, False) == []
+    assert announcing.converge(endpoint, node((FIRST, SECOND)), SERVING.certificate, False) == [
+        "say which authorities it works with"
+    ]
     assert [verb for verb, _, _ in served.asked] == ["GET", "PATCH", "GET", "GET", "PATCH"]
 
 
 def test_a_dry_run_reads_and_never_writes(announcing, node, api):
     endpoint, served = api
-    assert announcing.converge(endpoint, node(), True) == ["say which authorities it works with"]
+    assert announcing.converge(endpoint, node(), SERVING.certificate, True) == ["say which authorities it works with"]
     assert [verb for verb, _, _ in served.asked] == ["GET"]
     assert served.annotations == {}
 
@@ -124,21 +129,21 @@ def test_a_serving_certificate_that_is_still_asked_for_is_waited_for_after_a_joi
     endpoint, served = api
     files = node(serving=None)
     monkeypatch.setattr(announcing.time, "sleep", lambda _: node())
-    announcing.converge(endpoint, files, False, patience_s=60)
-    assert json.loads(served.annotations[ANNOTATION])["serving"] == digest(FIRST)
+    announcing.converge(endpoint, files, SERVING.certificate, False, patience_s=60)
+    assert json.loads(served.annotations[ANNOTATION])["serving"] == digest(SERVING)
 
 
 def test_a_kubelet_whose_node_was_deleted_is_told_how_to_get_one(announcing, node, api):
     endpoint, served = api
     served.annotations = None
     with pytest.raises(announcing.Refused, match="no Node w1.*systemctl restart kubelet"):
-        announcing.converge(endpoint, node(), False)
+        announcing.converge(endpoint, node(), SERVING.certificate, False)
 
 
 def test_an_api_that_refuses_or_does_not_answer_is_named(announcing, node, api, monkeypatch):
     endpoint, served = api
     monkeypatch.setattr(served, "do_GET", lambda self: self.answer(403))
     with pytest.raises(announcing.Refused, match=rf"https://{endpoint}: GET of Node w1: 403"):
-        announcing.converge(endpoint, node(), False)
+        announcing.converge(endpoint, node(), SERVING.certificate, False)
     with pytest.raises(announcing.Refused, match="CERTIFICATE_VERIFY_FAILED"):
-        announcing.converge(endpoint, node((SECOND,), SECOND), False)
+        announcing.converge(endpoint, node((SECOND,), SECOND), SERVING.certificate, False)

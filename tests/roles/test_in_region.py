@@ -44,7 +44,8 @@ def region(host, monkeypatch):
 @pytest.fixture
 def settings(tmp_path):
     (tmp_path / "ca.crt").write_text("CA")
-    join = SETTINGS["join"] | {"ca": str(tmp_path / "ca.crt")}
+    (tmp_path / "serving.crt").write_text("SERVING")
+    join = SETTINGS["join"] | {"ca": str(tmp_path / "ca.crt"), "serving_ca": str(tmp_path / "serving.crt")}
     return SETTINGS | {"join": join, "environment": str(tmp_path / "run" / "worker.env")}
 
 
@@ -121,7 +122,7 @@ def test_a_host_that_is_no_node_joins_and_what_follows_it_starts_anew(region, se
     monkeypatch.setattr(region, "fetched_token", lambda *asked: f"{asked}")
     region.join(settings)
     (wanted,) = joining.converged
-    assert (wanted.ca_pem, wanted.endpoint) == ("CA", "api.horus.internal:6443")
+    assert (wanted.ca_pem, wanted.serving_pem, wanted.endpoint) == ("CA", "SERVING", "api.horus.internal:6443")
     assert wanted.config["nodeRegistration"]["name"] == "vmss00000a"
     assert wanted.token() == str(("join-token", "api.horus.internal:6443", "CA"))
     assert joining.ran == [["systemctl", "try-restart", "flanneld.service"]]
@@ -137,18 +138,20 @@ def test_a_node_that_reboots_asks_neither_store_nor_metadata(region, settings, m
     assert joining.ran == []
 
 
-@pytest.mark.parametrize(("state", "done"), [("joined", ["CA"]), ("absent", []), ("expired", []), ("foreign", [])])
+@pytest.mark.parametrize(
+    ("state", "done"), [("joined", [("CA", "SERVING")]), ("absent", []), ("expired", []), ("foreign", [])]
+)
 def test_a_node_follows_authorities_while_it_runs_and_joins_at_its_boot_only(
     region, settings, monkeypatch, tmp_path, capsys, state, done
 ):
     joining, followed = Joining(region, monkeypatch, state), []
     monkeypatch.setattr(region.joining, "RUN", str(tmp_path))
-    monkeypatch.setattr(region.joining, "following", lambda ca_pem: [("trust", lambda: followed.append(ca_pem))])
+    monkeypatch.setattr(region.joining, "following", lambda *pems: [("trust", lambda: followed.append(pems))])
     monkeypatch.setattr(region.units, "outdated", lambda unit, inputs: unit == "kubelet.service" and bool(inputs))
     monkeypatch.setattr(region.joining, "announce", lambda *words: joining.ran.append(words))
     region.refresh(settings)
     assert (followed, joining.converged) == (done, [])
-    restarted = [["systemctl", "try-restart", "kubelet.service"], (settings["join"]["endpoint"], False)]
+    restarted = [["systemctl", "try-restart", "kubelet.service"], (settings["join"]["endpoint"], "SERVING", False)]
     assert joining.ran == (restarted if done else []), "it says what its kubelet works with, not what lies there"
     assert capsys.readouterr().out == "{}\n"
 

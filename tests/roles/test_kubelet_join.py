@@ -46,6 +46,7 @@ def host(host, tmp_path, monkeypatch):
     join = host("joining")
     for name in ("KUBELET_CONF", "BOOTSTRAP_CONF", "CA", "KUBELET_CONFIG", "CLIENT_CERTIFICATE", "SERVING_CERTIFICATE"):
         monkeypatch.setattr(join, name, str(tmp_path / name))
+    monkeypatch.setattr(join, "BOOTSTRAP_KEY", str(tmp_path / "kubelet-client.key.tmp"))
     monkeypatch.setattr(join, "RUN", str(tmp_path))
     monkeypatch.setattr(join, "MODES", {str(tmp_path / "KUBELET_CONFIG"): 0o600})
     monkeypatch.setattr(join.clock, "refuse_skew", lambda endpoint: None)
@@ -79,11 +80,13 @@ def now():
 def converged(host, tmp_path, monkeypatch):
     """converged(...): brings the host to what it shall be; the commands that were run, and the actions named."""
 
-    def done(check=False, token=lambda: TOKEN, machine=None, **other):
+    def done(check=False, token=lambda: TOKEN, machine=None, asks_anew=True, **other):
         commands = Commands(**other)
         monkeypatch.setattr(host, "execute", commands)
         config = {"kind": "JoinConfiguration"}
-        wanted = host.Wanted(config, CA, ENDPOINT, "kubeadm", str(tmp_path / "patches"), token, machine or {})
+        wanted = host.Wanted(
+            config, CA, CA, ENDPOINT, "kubeadm", str(tmp_path / "patches"), token, machine or {}, asks_anew
+        )
         return commands, host.converge(wanted, host.membership(CA, ENDPOINT, now()), check)
 
     return done
@@ -133,6 +136,17 @@ def test_what_a_cut_off_join_left_is_removed_first(tmp_path, converged):
     fake, _ = converged()
     assert ["systemctl", "stop"] in fake.commands
     assert not [name for name in ("BOOTSTRAP_CONF", "CA", "join-old.yaml") if (tmp_path / name).exists()]
+
+
+@pytest.mark.parametrize("asks_anew", [True, False], ids=["at a site", "in the region"])
+def test_a_host_of_a_site_asks_with_another_key_each_time_and_one_of_the_region_with_the_same(
+    tmp_path, converged, asks_anew
+):
+    """Else a request that was left pending for its token would be waited for with every later one."""
+    key = tmp_path / "kubelet-client.key.tmp"
+    key.write_text("of a former attempt")
+    converged(asks_anew=asks_anew)
+    assert key.exists() is not asks_anew
 
 
 def test_a_node_of_this_cluster_is_left_alone(node, converged):
@@ -312,7 +326,14 @@ def test_a_host_that_is_no_node_forgets_without_being_asked(small, tmp_path, con
     ],
 )
 def test_the_module_refuses_what_a_human_must_decide_or_bring(module, host, state, changes, told):
-    params = {"config": {}, "ca_pem": CA, "endpoint": ENDPOINT, "kubeadm": "kubeadm", "patches": "/nowhere"}
+    params = {
+        "config": {},
+        "ca_pem": CA,
+        "serving_ca_pem": "",
+        "endpoint": ENDPOINT,
+        "kubeadm": "kubeadm",
+        "patches": "/nowhere",
+    }
     params |= {"token": TOKEN, "replace": False, "units": [], "machine": {}, **changes}
     with pytest.raises(host.Refused, match=told):
         module("kubelet_join").converge(params, host.Membership(state, "its CA isn't this cluster's"), False)
@@ -324,11 +345,22 @@ def test_the_module_joins_with_its_token_and_then_sees_to_its_units(module, host
     join = module("kubelet_join")
     current = join.units.Current(["start kubelet.service"], [])
     monkeypatch.setattr(join.units, "converge", lambda units, check: seen.append((units, check)) or current)
-    params = {"config": {}, "ca_pem": CA, "endpoint": ENDPOINT, "kubeadm": "kubeadm", "patches": "/nowhere"}
+    params = {
+        "config": {},
+        "ca_pem": CA,
+        "serving_ca_pem": "",
+        "endpoint": ENDPOINT,
+        "kubeadm": "kubeadm",
+        "patches": "/nowhere",
+    }
     params |= {"token": TOKEN, "replace": False, "units": [{"unit": "kubelet.service"}], "machine": {}}
-    monkeypatch.setattr(host, "announce", lambda endpoint, check, joined: [f"say it {(endpoint, check, joined)}"])
+    monkeypatch.setattr(
+        host,
+        "announce",
+        lambda endpoint, serving, check, joined: [f"say it {(endpoint, serving == CA, check, joined)}"],
+    )
     actions = join.converge(params, host.Membership("absent"), False)
-    assert actions == ["join", "start kubelet.service", f"say it {(ENDPOINT, False, True)}"], (
+    assert actions == ["join", "start kubelet.service", f"say it {(ENDPOINT, True, False, True)}"], (
         "last, for it is true then"
     )
     assert joined == [(ENDPOINT, TOKEN)]
@@ -350,8 +382,17 @@ def test_a_node_says_which_authorities_it_works_with_and_a_dry_run_asks_nobody_f
     join = module("kubelet_join")
     monkeypatch.setattr(join.units, "converge", lambda units, check: join.units.Current([], []))
     monkeypatch.setattr(host, "converge", lambda wanted, found, check: [])
-    monkeypatch.setattr(host, "announce", lambda endpoint, check, joined: asked.append((endpoint, check, joined)) or [])
-    params = {"config": {}, "ca_pem": CA, "endpoint": ENDPOINT, "kubeadm": "kubeadm", "patches": "/nowhere"}
+    monkeypatch.setattr(
+        host, "announce", lambda endpoint, _, check, joined: asked.append((endpoint, check, joined)) or []
+    )
+    params = {
+        "config": {},
+        "ca_pem": CA,
+        "serving_ca_pem": "",
+        "endpoint": ENDPOINT,
+        "kubeadm": "kubeadm",
+        "patches": "/nowhere",
+    }
     params |= {"token": TOKEN, "replace": False, "units": [], "machine": {}}
     assert join.converge(params, host.Membership(state), check) == []
     assert asked == said
@@ -360,9 +401,9 @@ def test_a_node_says_which_authorities_it_works_with_and_a_dry_run_asks_nobody_f
 def test_who_has_just_joined_is_waited_for(host, monkeypatch):
     seen = []
     monkeypatch.setattr(host.announcing, "converge", lambda *words: seen.append((words[0], words[2:])) or [])
-    host.announce(ENDPOINT, False, joined=True)
-    host.announce(ENDPOINT, True)
-    assert seen == [(ENDPOINT, (False, 120)), (ENDPOINT, (True, 0))]
+    host.announce(ENDPOINT, CA, False, joined=True)
+    host.announce(ENDPOINT, CA, True)
+    assert seen == [(ENDPOINT, (CA, False, 120)), (ENDPOINT, (CA, True, 0))]
 
 
 class CutOff(BaseException):
@@ -396,11 +437,14 @@ class Kubelet:
 def rotated(host, node, tmp_path, monkeypatch):
     """rotated(bundle, signer): converges a node of the first authority with a bundle, while `signer` signs."""
 
-    def done(*bundle, signer, check=False):
+    def done(*bundle, signer, serving=None, check=False):
         monkeypatch.setattr(host, "execute", kubelet := Kubelet(tmp_path, signer))
         ca_pem = "".join(each.certificate for each in bundle)
+        serving_pem = serving.certificate if serving else ca_pem
         config = {"kind": "JoinConfiguration"}
-        wanted = host.Wanted(config, ca_pem, ENDPOINT, "kubeadm", str(tmp_path / "patches"), lambda: TOKEN, {})
+        wanted = host.Wanted(
+            config, ca_pem, serving_pem, ENDPOINT, "kubeadm", str(tmp_path / "patches"), lambda: TOKEN, {}
+        )
         return kubelet, host.converge(wanted, host.membership(ca_pem, ENDPOINT, now()), check)
 
     node()
@@ -449,7 +493,7 @@ def test_a_renewal_that_was_cut_off_goes_on_without_a_token(host, tmp_path, rota
     def follow(kubelet):
         monkeypatch.setattr(host, "execute", kubelet)
         found = host.membership(both, ENDPOINT, now())
-        done = host.following(both) if host.is_node(found) else []
+        done = host.following(both, both) if host.is_node(found) else []
         for _, act in done:
             act()
         return [name for name, _ in done]
@@ -468,6 +512,19 @@ def test_a_host_whose_certificate_ran_out_is_no_node_whatever_kubeadm_left(host,
     node()
     (tmp_path / "BOOTSTRAP_CONF").write_text("token: abcdef.0123456789abcdef\n")
     assert not host.is_node(host.membership(CA, ENDPOINT, now() + 2 * 86400))
+
+
+def test_a_kubelet_asks_for_a_serving_certificate_of_the_authority_that_signs_these_and_trusts_it_in_nothing(
+    host, tmp_path, rotated
+):
+    before = (tmp_path / "CLIENT_CERTIFICATE").read_text()
+    kubelet, actions = rotated(AUTHORITY, signer=NEWER, serving=NEWER)
+    assert actions == ["certificates of the authority that signs"]
+    assert (kubelet.commands, kubelet.asked_as) == (["stop", "start"], [])
+    assert (tmp_path / "CLIENT_CERTIFICATE").read_text() == before
+    assert not host.authorities.foreign_certificates(CA, NEWER.certificate, host.own_files())
+    assert trusted(tmp_path) == (CA, CA)
+    assert rotated(AUTHORITY, signer=NEWER, serving=NEWER)[1] == []
 
 
 def test_a_certificate_of_the_former_authority_once_more_is_told(host, rotated, monkeypatch):

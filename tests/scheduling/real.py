@@ -13,7 +13,7 @@ import yaml
 from cluster.spec import Cluster
 from control_plane import gangs, scheduler
 from control_plane.host.api import ApiError
-from control_plane.host.gangs import LIST, Keeper
+from control_plane.host.gangs import Keeper
 from control_plane.objects import applied
 from scheduling import priorities
 from scheduling.gangs import api as pod_groups
@@ -25,16 +25,21 @@ GPUS = 8
 
 
 class Api:
-    """`control_plane.host.api.Api` over the test's own login."""
+    """`control_plane.host.api.Api`, with the rights that the program has in a cluster, and without a wait for changes."""
 
     def __init__(self, made: World) -> None:
         self._made = made
 
-    def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
-        status, answer = self._made.server.call(method, path, body, kind)
+    def call(
+        self, method: str, path: str, body: Any = None, kind: str = "application/json", timeout_s: float = 30
+    ) -> Any:
+        status, answer = self._made.server.call(method, path, body, kind, as_user=gangs.USER)
         if status >= 400:
             raise ApiError(status, answer["message"])
         return answer
+
+    def watch(self, path: str, version: str, for_s: int = 0) -> Iterator[Any]:
+        return iter(())
 
 
 class Scheduled:
@@ -92,8 +97,7 @@ class Scheduled:
 
     def keep(self) -> None:
         assert self.keeper
-        for job in self.world.call("GET", LIST)["items"]:
-            self.keeper.decide(job)
+        self.keeper.follow()
 
     def end_pod(self, name: str, phase: str = "Succeeded") -> None:
         self.world.merge(f"{NAMESPACE}/pods/{name}/status", {"status": {"phase": phase}})

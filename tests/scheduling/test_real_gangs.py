@@ -212,6 +212,42 @@ def test_whoever_may_edit_a_namespace_makes_no_group_of_a_class_that_its_pods_do
     at.until(lambda: len(at.world.pods()) == 2)
 
 
+ODD = {
+    "number": ({"menagerie.dev/gang-failures": "x"}, {}, "is 'x', no number of failures"),
+    "class": ({}, {"priorityClassName": "no-such-class"}, "no PriorityClass with name no-such-class was found"),
+    "label": ({"menagerie.dev/gang-within": "no label\x1b[2J"}, {}, "topology[0].key"),
+}
+"""Name of a Job -> its annotations, what its pods have, and what its owner is told."""
+
+
+def test_a_gang_that_is_written_wrongly_is_told_so_and_stops_no_other(at: Scheduled) -> None:
+    """As the program of a cluster, by its rights there. The odd ones are before the good one in every list."""
+    at.nodes(2)
+    for name, (said, spec, _) in ODD.items():
+        job = gangs.job(f"a-{name}", 2, {**container(8), **spec})
+        job["metadata"]["annotations"] = said
+        at.make(JOBS, job)
+    gang(at, "b", 2)
+    at.until(lambda: at.world.server.call("GET", f"{GROUPS}/b")[0] == 200)
+    at.keep()
+    events = at.world.call("GET", "/api/v1/namespaces/default/events?fieldSelector=reason=GangNotKept")["items"]
+    told = {each["involvedObject"]["name"]: each["message"] for each in events}
+    assert {f"a-{name}" for name in ODD} == told.keys()
+    assert all(words in told[f"a-{name}"] and told[f"a-{name}"].isprintable() for name, (*_, words) in ODD.items())
+    assert at.world.server.call("GET", f"{GROUPS}/a-number")[0] == 200
+
+
+def test_a_group_that_the_api_refused_is_made_once_its_owner_has_mended_the_job(at: Scheduled) -> None:
+    job = gangs.job("a", 2, container(8))
+    job["metadata"]["annotations"] = {gangs.WITHIN: "no label"}
+    at.make(JOBS, job)
+    at.keep()
+    assert at.world.server.call("GET", f"{GROUPS}/a")[0] == 404
+    at.world.merge(f"{JOBS}/a", {"metadata": {"annotations": {gangs.WITHIN: RACK}}})
+    at.keep()
+    assert at.world.server.call("GET", f"{GROUPS}/a")[0] == 200
+
+
 def test_the_example_of_a_gang_stands_on_whole_hosts_of_its_kind_in_one_rack(at: Scheduled) -> None:
     """Of three racks one has four free hosts with that kind of GPU; one has more hosts, of another kind."""
     racks = ["r1"] * 3 + ["r2"] * 4 + ["r3"] * 5

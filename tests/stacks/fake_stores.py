@@ -232,6 +232,7 @@ class Aws(Cloud):
     NO_IDENTITY = Answer(404, "<html>404 - Not Found</html>")
 
     server: ThreadedMotoServer
+    signer: ClassVar[type[SigV4Auth]] = SigV4Auth
     role = Credentials("test-key", "test-secret-key", "test-session-token")
     """What moto's metadata service gives to hosts."""
 
@@ -285,7 +286,7 @@ class Aws(Cloud):
         signed = {name: headers[name] for name in names.split(";")}
         request = AWSRequest(method, self.url + path, signed, body)
         request.context["timestamp"] = headers["X-Amz-Date"]
-        signer = SigV4Auth(self.role, service, region)
+        signer = self.signer(self.role, service, region)
         signature = signer.signature(signer.string_to_sign(request, signer.canonical_request(request)), request)
         signer._inject_signature_to_request(request, signature)
         return str(request.headers["Authorization"])

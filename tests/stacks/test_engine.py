@@ -6,6 +6,7 @@ import json
 import re
 import socket
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pulumi
@@ -226,6 +227,30 @@ def test_an_authority_is_introduced_put_to_work_and_the_former_dropped(cluster: 
     assert summary.changes["delete"] == summary.changed == 1
     assert promoted["etcd-main-ca.crt"] == first["etcd-main-ca.crt"] + last["etcd-main-ca.crt"]
     assert set(opened.up()[0].changes) == {"same"}
+
+
+def test_an_authority_of_serving_certificates_is_made_in_a_stack_that_has_none_and_counts_beside_the_cluster_s_until_the_end(
+    cluster: Cluster, stack: Open
+) -> None:
+    opened = stack(_rotating(cluster))
+    names = ("kubelet-serving-ca.crt", "kubelet-serving-ca-signing.crt", "kubelet-serving-ca.key")
+    states = ("0", "0,1", "1,0", "1")
+    made = [_go(opened, "kubelet-serving-ca", state) for state in states]
+    former, both, promoted, last = (tuple(values[name] for name in names) for _, values in made)
+    cluster_s = tuple(
+        made[0][1][name] for name in ("kubernetes-ca.crt", "kubernetes-ca-signing.crt", "kubernetes-ca.key")
+    )
+    assert former == cluster_s, "as it was before"
+    assert both == (cluster_s[0] + last[0], *cluster_s[1:]), "both are trusted, and the cluster's signs"
+    assert promoted == (both[0], *last[1:])
+    assert cluster_s[0] not in last[0]
+    assert last[0] == last[1]
+    assert [summary.changes.get("create", 0) for summary, _ in made[1:]] == [1, 0, 0]
+    assert [_changed(before, after) for (_, before), (_, after) in pairwise(made)] == [
+        {names[0]},
+        set(names[1:]),
+        {names[0]},
+    ]
 
 
 def test_an_encryption_key_leaves_the_hosts_and_stays_in_the_stack(cluster: Cluster, stack: Open) -> None:

@@ -15,6 +15,7 @@ import control_plane.render
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import JOIN_TOKEN, PAYLOAD_DIGEST, STORAGE_CLASSES
 from cluster.spec import Cloud, Cluster
+from control_plane import audit_log
 from etcd import backups
 from etcd.render import data_disk
 from lab.plan import STORE_URL
@@ -45,7 +46,7 @@ USER_DATA_BYTES = 12 * 1024
 """AWS takes 16 KiB; the rest is for the clouds' store programs, which have to sign their requests."""
 KEY_VAULT_BYTES = 25_000
 """Azure's Key Vault takes 25 kB a secret, the least of the three clouds. Payloads go with the custom data there."""
-PAYLOAD_BYTES = 65_535 - 32 * 1024
+PAYLOAD_BYTES = 65_535 - 16 * 1024
 """Of what Azure takes of custom data, the least of the clouds for a payload, less room for programs and for what comes."""
 
 LARGE = {
@@ -108,7 +109,7 @@ class Keys:
         return {f"{name}-server.key": "KEY"}
 
     def for_worker(self) -> dict[str, str]:
-        return {"kubernetes-ca.crt": "CA"}
+        return {"kubernetes-ca.crt": "CA", "kubelet-serving-ca.crt": "SERVING"}
 
 
 def kept(cluster: Cluster, addresses: AddressPlan) -> dict[str, dict[str, str]]:
@@ -183,7 +184,12 @@ def test_in_a_lab_api_servers_write_the_join_token_and_workers_in_the_region_rea
     assert len(policy) == len(addresses.hosts()) + len(by_worker)
     for worker, payload in by_worker.items():
         rights = policy[str(worker.address)]
-        assert set(rights["read"]) == {payload.name, "kubernetes-ca.crt", JOIN_TOKEN}
+        assert set(rights["read"]) == {
+            payload.name,
+            "kubernetes-ca.crt",
+            "kubelet-serving-ca.crt",
+            JOIN_TOKEN,
+        }
         assert rights["write"] == []
     for host in addresses.hosts():
         rights = policy[str(host.address)]
@@ -238,7 +244,10 @@ def test_workers_of_all_pools_are_one_reader_and_a_pool_is_one_payload(in_region
     found = opened(in_region, addresses, by_reader, pools)[WORKERS]
     assert set(found) == {"secrets-workers", *(payload.name for payload in pools.values())}
     assert len(found) == 3
-    assert json.loads(found["secrets-workers"]) == {"kubernetes-ca.crt": "CA"}
+    assert json.loads(found["secrets-workers"]) == {
+        "kubernetes-ca.crt": "CA",
+        "kubelet-serving-ca.crt": "SERVING",
+    }
     assert JOIN_TOKEN not in found
 
 
@@ -261,7 +270,8 @@ def test_every_name_that_a_host_asks_for_is_in_its_bundle(in_region: Cluster, mo
     pki._etcd_authorities = lambda: Pki._etcd_authorities(pki)
     for name in ("for_api_server", "for_member", "for_worker"):
         setattr(pki, name, partial(getattr(Pki, name), pki))
-    names = secrets(in_region, addresses, pki, kept(in_region, addresses))
+    also = {**kept(in_region, addresses), API_SERVERS: {audit_log.SECRET: "SETTINGS"}}
+    names = secrets(in_region, addresses, pki, also)
     for own, payload in [*by_reader.items(), *((WORKERS, payload) for payload in by_pool.values())]:
         asked = {secret["name"] for secret in json.loads(payload.text)["secrets"]}
         assert set() < asked <= set(names[own])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -105,10 +106,9 @@ def test_a_certificate_of_another_name_is_not_believed(slapd: Slapd) -> None:
 
 def test_an_authority_that_cannot_be_read_is_named(slapd: Slapd, tmp_path: Path) -> None:
     (tmp_path / "empty.pem").write_text("")
-    for name in ("none.pem", "empty.pem"):
-        assert f"TEN-001: {tmp_path / name} can't be read as certificates" in refused(
-            directory(slapd.url, tmp_path / name)
-        )
+    os.mkfifo(tmp_path / "pipe.pem")
+    for name in ("none.pem", "empty.pem", "pipe.pem"):
+        assert f"TEN-001: {tmp_path / name} can't be read" in refused(directory(slapd.url, tmp_path / name))
 
 
 def test_a_wrong_password_is_told_with_the_way_out_and_without_itself(slapd: Slapd) -> None:

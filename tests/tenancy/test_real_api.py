@@ -250,9 +250,8 @@ def test_what_others_added_stays_and_what_is_ours_is_mended(server: Server) -> N
     }
     now = server.get(space)["metadata"]["labels"]
     assert (now["cost-centre"], now["menagerie.dev/team"]) == ("7", "robotics")
-    assert server.get(quota)["spec"]["hard"] == {
-        "services": "5", "limits.memory": "2Ti", "requests.nvidia.com/gpu": "64",
-    }  # fmt: skip
+    hard = server.get(quota)["spec"]["hard"]
+    assert (hard["services"], hard["limits.memory"], hard["requests.nvidia.com/gpu"]) == ("5", "2Ti", "64")
     assert server.sync(ALL, SETTINGS)[0].plan.changes == ()
 
 

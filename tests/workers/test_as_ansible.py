@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -55,6 +57,32 @@ EVERY_OTHER = {
 """Variables that an operator may set, each other than its default or than what is computed."""
 
 
+# Ansible runs the first of them wherever it takes a text for a template, Jinja without a sandbox the second.
+PIPE = "{{ lookup('ansible.builtin.pipe', 'touch CANARY') }}{% if true %}$(touch CANARY){% endif %}"
+ESCAPE = "{{ lipsum.__globals__['os'].popen('touch CANARY').read() }}"
+
+
+def hostile(values: Any, text: str, said: Collection[str] = (), name: str = "") -> Any:
+    """The same with `text` behind each of its texts, but for those that a role takes a word of a list for (`said`)."""
+    if isinstance(values, str):
+        return values if name in said else f"{values}{text}"
+    if isinstance(values, dict):
+        return {key: hostile(value, text, said, name or key) for key, value in values.items()}
+    return [hostile(value, text, said, name) for value in values] if isinstance(values, list) else values
+
+
+def chosen() -> set[str]:
+    """Variables of the roles that take one word of a few."""
+    specs = [yaml.safe_load(path.read_text()) for path in ROOT.glob("roles/*/meta/argument_specs.yml")]
+    options = [each for spec in specs for each in spec["argument_specs"]["main"]["options"].items()]
+    return {name for name, option in options if "choices" in option}
+
+
+@pytest.fixture(scope="module")
+def canary(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("canary") / "ran"
+
+
 @pytest.fixture(scope="module")
 def outputs(hybrid, source) -> ClusterOutputs:
     return ClusterOutputs(
@@ -70,9 +98,9 @@ def outputs(hybrid, source) -> ClusterOutputs:
 
 
 @pytest.fixture(scope="module")
-def given(hybrid, outputs, source) -> dict[str, dict[str, object]]:
+def given(hybrid, outputs, source, canary) -> dict[str, dict[str, object]]:
     """Host -> its variables: a worker at a site, one with every other setting, and one in the region."""
-    data = build(hybrid, outputs, "abcdef.0123456789abcdef").data["all"]
+    data = build(hybrid, outputs).data["all"]
     pool = data["children"]["pool_workers"]
     (first, *_) = pool["hosts"]
     not_in_region = {"time_enabled": False, "firewall_enabled": False, "hardening_enabled": False}
@@ -82,7 +110,9 @@ def given(hybrid, outputs, source) -> dict[str, dict[str, object]]:
     own = {name: OWN_NAME for name in ("base_name", "flannel_node_name", "kubelet_node_name")}
     region = {**not_in_region, **in_region(hybrid, "cpu", plan(hybrid), source), **own}
     del region["inventory_hostname"]
-    return {"site": site, "other": {**site, **EVERY_OTHER}, "region": region}
+    other = {**site, **EVERY_OTHER}
+    bad = hostile(other, PIPE.replace("CANARY", str(canary)), chosen())
+    return {"site": site, "other": other, "region": region, "hostile": bad}
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +130,10 @@ def noted(given, tmp_path_factory) -> dict[str, list[tuple[str, dict[str, object
     connection = {"ansible_connection": "local", "ansible_python_interpreter": "/usr/bin/python3"}
     own = {"ansible_host", "ansible_port", "ansible_user", "ansible_python_interpreter"}
     hosts = {host: {k: v for k, v in values.items() if k not in own} for host, values in given.items()}
+    # Beside the roles' variables, those by which a machine is reached: Ansible evaluates them for each task.
+    hosts["hostile"] |= {
+        name: given["hostile"]["kubelet_endpoint"] for name in ("ansible_user", "ansible_ssh_private_key_file")
+    }
     data = {"vars": connection, "hosts": hosts, "children": {}}
     report = run(Inventory("horus", {"all": data}), root=root)
     assert report.succeeded, report.failures
@@ -110,11 +144,22 @@ def noted(given, tmp_path_factory) -> dict[str, list[tuple[str, dict[str, object
     return found
 
 
-@pytest.mark.parametrize("host", ["site", "other", "region"])
+@pytest.mark.parametrize("host", ["site", "other", "region", "hostile"])
 def test_every_task_of_the_roles_is_evaluated_as_ansible_does(given, noted, host):
     ours = declarations({"inventory_hostname": host, **given[host]})
     assert [(each.module, each.arguments) for each in ours] == noted[host]
     assert len(noted[host]) == 6
+
+
+def test_no_text_that_a_worker_is_told_runs_in_ansible(noted, canary):
+    assert str(canary) in json.dumps(noted["hostile"])
+    assert not canary.exists()
+
+
+def test_no_text_that_a_worker_is_told_runs_where_its_roles_are_rendered_for_the_region(given, canary):
+    told = hostile(given["region"], ESCAPE.replace("CANARY", str(canary)), chosen())
+    assert str(canary) in json.dumps([each.arguments for each in declarations({"inventory_hostname": "w", **told})])
+    assert not canary.exists()
 
 
 def test_the_roles_come_in_the_order_of_the_playbook():

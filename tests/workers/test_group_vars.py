@@ -92,3 +92,9 @@ def test_a_variable_of_routers_in_a_group_of_workers_is_refused_with_its_place(t
     assert "pool_gpu.yml:1:1: error[CFG-001] vpn_gateway_packages is of edge routers" in text
     assert "fix: write it in gateways.yml" in text
     assert "there is no group gateway; did you mean gateways?" in text
+
+
+def test_a_name_of_ansible_s_that_is_no_name_is_refused(tmp_path):
+    write(tmp_path, "all.yml", "\"ansible_{{ lookup('pipe', 'id') }}\": 1\n")
+    with pytest.raises(SpecError, match="CFG-001"):
+        read_variables(tmp_path, GROUPS, KNOWN)

@@ -16,7 +16,7 @@ from cluster.artefacts import ArtefactSource
 from network.addresses import plan
 from userdata import Payload
 from workers import host_config, metadata
-from workers.render import CA, JOIN, LIBRARY, OWN_ADDRESS, PREPARE, SETTINGS, in_region
+from workers.render import CA, JOIN, LIBRARY, OWN_ADDRESS, PREPARE, SERVING_CA, SETTINGS, in_region
 from workers.roles import declarations
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "worker-in-region"
@@ -125,7 +125,10 @@ def test_a_worker_joins_with_what_the_role_says_and_the_ca_of_its_bundle(config,
     assert {name: told[name] for name in ("config", "endpoint", "patches")} == {
         name: join[name] for name in ("config", "endpoint", "patches")
     }
-    assert [(secret.name, secret.path) for secret in config.secrets] == [("kubernetes-ca.crt", CA)]
+    assert [(secret.name, secret.path) for secret in config.secrets] == [
+        ("kubernetes-ca.crt", CA),
+        ("kubelet-serving-ca.crt", SERVING_CA),
+    ]
     assert (told["ca"], told["endpoint"]) == (CA, "api.horus.internal:6443")
     assert settings["followers"] == ["flanneld.service"]
     registration = told["config"]["nodeRegistration"]

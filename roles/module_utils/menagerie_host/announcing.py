@@ -22,14 +22,16 @@ PATIENCE_S = 120
 _NODE = "system:node:"
 
 
-def told(files: authorities.Files) -> str:
-    """JSON: digests of the authorities whose API and whose clients the kubelet believes, and those of its two certificates."""
+def told(files: authorities.Files, serving_pem: str) -> str:
+    """JSON: digests of the authorities whose API and whose clients the kubelet believes, of those that may sign its serving
+    certificate, and of those that signed its two certificates."""
     held = authorities.read(files.authorities)
     said = {
         "api": sorted(authorities.digests(authorities.of_kubeconfig(authorities.read(files.kubeconfig))).values()),
         "clients": sorted(authorities.digests(held).values()),
+        "servers": sorted(authorities.digests(serving_pem).values()),
         "client": authorities.issued_by(files.client, held),
-        "serving": authorities.issued_by(files.serving, held),
+        "serving": authorities.issued_by(files.serving, serving_pem),
     }
     return json.dumps(said, sort_keys=True, separators=(",", ":"))
 
@@ -39,10 +41,12 @@ def name(files: authorities.Files) -> str:
     return authorities.subject_of(files.client)["commonName"].removeprefix(_NODE)
 
 
-def converge(endpoint: str, files: authorities.Files, check: bool, patience_s: float = 0) -> list[str]:
+def converge(
+    endpoint: str, files: authorities.Files, serving_pem: str, check: bool, patience_s: float = 0
+) -> list[str]:
     """Say it where something else is said; in a dry run only whether that is so.
 
-    patience_s: how long the Node and the serving certificate may take. Refused where there is no Node, or no answer.
+    serving_pem: authorities that sign kubelets' serving certificates. patience_s: how long the Node and the serving certificate may take. Refused where there is no Node, or no answer.
     """
     deadline = time.monotonic() + patience_s
     while True:
@@ -51,7 +55,7 @@ def converge(endpoint: str, files: authorities.Files, check: bool, patience_s: f
         if is_whole or time.monotonic() >= deadline:
             break
         time.sleep(1)
-    if said == told(files):
+    if said == told(files, serving_pem):
         return []
     if not check:
         if said is None:
@@ -59,7 +63,7 @@ def converge(endpoint: str, files: authorities.Files, check: bool, patience_s: f
                 f"the cluster has no Node {name(files)}, and its kubelet runs: it registers at its start alone. Run "
                 "'systemctl restart kubelet', then this again"
             )
-        body = {"metadata": {"annotations": {ANNOTATION: told(files)}}}
+        body = {"metadata": {"annotations": {ANNOTATION: told(files, serving_pem)}}}
         _asked(endpoint, files, "PATCH", body)
     return ["say which authorities it works with"]
 

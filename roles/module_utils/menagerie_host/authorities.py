@@ -1,6 +1,7 @@
 """A node's part in the change of its cluster's authorities: whom its kubelet trusts, and who signed its certificates.
 
-The first certificate of a bundle is the authority that signs. Kubelets renew by themselves only near the end of a
+Two bundles say so: of those whom it trusts, as whose API and as whose clients, and who sign its client certificate; and of those
+who sign its serving certificate, whom it does not trust. The first certificate of a bundle is the authority that signs. Kubelets renew by themselves only near the end of a
 certificate's life, so one of another authority is put aside: at its next start a kubelet asks for a new one, as whom its
 bootstrap kubeconfig says, which is here the former certificate, whose requests for its own Node the cluster approves. Pods
 do not notice.
@@ -75,14 +76,15 @@ def trust(ca_pem: str, files: Files) -> None:
     _replace(files.authorities, ca_pem, 0o644)
 
 
-def foreign_certificates(ca_pem: str, files: Files) -> list[str]:
-    """Which of the kubelet's certificates another authority signed than the first of a bundle.
+def foreign_certificates(ca_pem: str, serving_pem: str, files: Files) -> list[str]:
+    """Which of the kubelet's certificates another authority signed than the first of their bundle.
 
     A serving certificate that is not there is one that the kubelet is asking for.
     """
-    signer = next(iter(digests(ca_pem)), None)
-    held = [path for path in (files.client, files.serving) if os.path.exists(path)]
-    return [path for path in held if _issuer(path) != signer]
+    signers = {
+        path: next(iter(digests(pem)), None) for path, pem in ((files.client, ca_pem), (files.serving, serving_pem))
+    }
+    return [path for path, signer in signers.items() if os.path.exists(path) and _issuer(path) != signer]
 
 
 def renewal_was_cut_off(files: Files) -> bool:
@@ -90,20 +92,20 @@ def renewal_was_cut_off(files: Files) -> bool:
     return "client-certificate:" in read(files.bootstrap)
 
 
-def renew(ca_pem: str, files: Files, execute: Callable[[list[str]], object]) -> None:
-    """Have the kubelet ask for certificates of the authority that signs. Refused where the cluster gives none in time.
+def renew(ca_pem: str, serving_pem: str, files: Files, execute: Callable[[list[str]], object]) -> None:
+    """Have the kubelet ask for certificates of the authorities that sign. Refused where the cluster gives none in time.
 
     Cut off anywhere, it goes on when it is called again.
     """
     execute(["systemctl", "stop", "kubelet.service"])
-    if files.client in foreign_certificates(ca_pem, files):
+    if files.client in foreign_certificates(ca_pem, serving_pem, files):
         former = read(files.kubeconfig).replace(files.client, os.path.realpath(files.client))
         _replace(files.bootstrap, former, 0o600)
-    for path in foreign_certificates(ca_pem, files):
+    for path in foreign_certificates(ca_pem, serving_pem, files):
         os.unlink(path)
     execute(["systemctl", "start", "kubelet.service"])
     deadline = time.monotonic() + PATIENCE_S
-    while missing := _not_given(ca_pem, files):
+    while missing := _not_given(ca_pem, serving_pem, files):
         if time.monotonic() > deadline:
             raise Refused(
                 f"the kubelet got no new certificate within {PATIENCE_S} s: {', '.join(missing)}; run it again"
@@ -113,9 +115,9 @@ def renew(ca_pem: str, files: Files, execute: Callable[[list[str]], object]) -> 
         os.unlink(files.bootstrap)
 
 
-def _not_given(ca_pem: str, files: Files) -> list[str]:
+def _not_given(ca_pem: str, serving_pem: str, files: Files) -> list[str]:
     missing = [path for path in (files.client, files.serving) if not os.path.exists(path)]
-    return missing or foreign_certificates(ca_pem, files)
+    return missing or foreign_certificates(ca_pem, serving_pem, files)
 
 
 def digests(ca_pem: str) -> dict[object, str]:

@@ -117,6 +117,7 @@ def join(settings: dict[str, Any]) -> None:
         wanted = joining.Wanted(
             config=registration(settings) if found.state != "joined" else {},
             ca_pem=ca_pem,
+            serving_pem=read(told["serving_ca"]),
             endpoint=told["endpoint"],
             kubeadm=KUBEADM,
             patches=told["patches"],
@@ -132,17 +133,18 @@ def join(settings: dict[str, Any]) -> None:
 def refresh(settings: dict[str, Any]) -> None:
     """Follow the cluster's authorities and say so, for menagerie-refresh, which reads from the output which certificates were
     made."""
-    ca_pem = read(settings["join"]["ca"])
+    told = settings["join"]
+    ca_pem, serving_pem = read(told["ca"]), read(told["serving_ca"])
     with joining.one_at_a_time():
-        found = joining.membership(ca_pem, settings["join"]["endpoint"], time.time())
+        found = joining.membership(ca_pem, told["endpoint"], time.time())
         # To join is for the boot, which repeats it.
         if joining.is_node(found):
-            for name, act in joining.following(ca_pem):
+            for name, act in joining.following(ca_pem, serving_pem):
                 act()
                 print(name, file=sys.stderr)
             if units.outdated(KUBELET, [joining.CA]):
                 run(["systemctl", "try-restart", KUBELET], f"systemctl try-restart {KUBELET}")
-            joining.announce(settings["join"]["endpoint"], False)
+            joining.announce(told["endpoint"], serving_pem, False)
     print("{}")
 
 

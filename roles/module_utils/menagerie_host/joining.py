@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 from . import Refused, announcing, authorities, clock, cpu_state, machine
@@ -26,6 +27,7 @@ BOOTSTRAP_CONF = "/etc/kubernetes/bootstrap-kubelet.conf"
 CA = "/etc/kubernetes/pki/ca.crt"
 KUBELET_CONFIG = "/var/lib/kubelet/config.yaml"
 CLIENT_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+BOOTSTRAP_KEY = "/var/lib/kubelet/pki/kubelet-client.key.tmp"
 SERVING_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 RUN = "/run/menagerie"
 # Seconds. The controller manager calls a silent node NotReady after 50 s (--node-monitor-grace-period) at the latest;
@@ -100,6 +102,8 @@ class Wanted(NamedTuple):
 
     config: dict[str, Any]
     ca_pem: str
+    serving_pem: str
+    """Authorities that sign kubelets' serving certificates, the one that signs first."""
     endpoint: str
     kubeadm: str
     patches: str
@@ -107,6 +111,9 @@ class Wanted(NamedTuple):
     """Gives a bootstrap token; asked for by a host that joins, once for each attempt."""
     machine: dict[str, Any]
     """What `machine.configuration` computes the kubelet's share from; empty to compute none."""
+    asks_anew: bool = False
+    """Whether each attempt asks with another key. Requests are named by their key, and a kubelet waits for one that is there: also
+    for one that its former token was not good for. In the region two keys for a name are one too many."""
 
 
 def execute(command: list[str]) -> tuple[int, str]:
@@ -138,6 +145,7 @@ def try_join(wanted: Wanted) -> tuple[int, str]:
     token = wanted.token()
     execute(["systemctl", "stop", "kubelet.service"])
     remove(*glob.glob(os.path.join(RUN, "join-*.yaml")))
+    remove(*([BOOTSTRAP_KEY] if wanted.asks_anew else []))
     remove(KUBELET_CONF, BOOTSTRAP_CONF, CA, *glob.glob("/var/lib/kubelet/pki/kubelet-client-*"))
     try:
         discovery = written("discovery", discovery_kubeconfig(wanted.ca_pem, wanted.endpoint, token))
@@ -223,9 +231,9 @@ def own_files() -> authorities.Files:
     return authorities.Files(KUBELET_CONF, BOOTSTRAP_CONF, CA, CLIENT_CERTIFICATE, SERVING_CERTIFICATE)
 
 
-def announce(endpoint: str, check: bool, joined: bool = False) -> list[str]:
+def announce(endpoint: str, serving_pem: str, check: bool, joined: bool = False) -> list[str]:
     """Have a node say which authorities it works with, once its kubelet runs with them. joined: just now."""
-    return announcing.converge(endpoint, own_files(), check, announcing.PATIENCE_S if joined else 0)
+    return announcing.converge(endpoint, own_files(), serving_pem, check, announcing.PATIENCE_S if joined else 0)
 
 
 def is_node(found: Membership) -> bool:
@@ -233,14 +241,15 @@ def is_node(found: Membership) -> bool:
     return found.state == "joined" or (found.state == "expired" and authorities.renewal_was_cut_off(own_files()))
 
 
-def following(ca_pem: str) -> list[tuple[str, Callable[[], None]]]:
+def following(ca_pem: str, serving_pem: str) -> list[tuple[str, Callable[[], None]]]:
     """What a node needs to follow its cluster's authorities."""
     needed: list[tuple[str, Callable[[], None]]] = []
     files = own_files()
     if not authorities.are_these(ca_pem, files):
         needed.append(("trust the cluster's authorities", lambda: authorities.trust(ca_pem, files)))
-    if authorities.foreign_certificates(ca_pem, files) or authorities.renewal_was_cut_off(files):
-        needed.append(("certificates of the authority that signs", lambda: authorities.renew(ca_pem, files, execute)))
+    if authorities.foreign_certificates(ca_pem, serving_pem, files) or authorities.renewal_was_cut_off(files):
+        renew = partial(authorities.renew, ca_pem, serving_pem, files, execute)
+        needed.append(("certificates of the authority that signs", renew))
     return needed
 
 
@@ -258,7 +267,7 @@ def steps(wanted: Wanted, found: Membership) -> list[tuple[str, Callable[[], Non
         needed.append(("reset", lambda: run(reset)))
     if found.state != "joined":
         return [*needed, *forgetting, ("join", lambda: join(wanted))]
-    needed += following(wanted.ca_pem)
+    needed += following(wanted.ca_pem, wanted.serving_pem)
     if text or patches_are_newer(wanted.patches):
         needed.append(("render configuration", lambda: render_configuration(wanted)))
     if os.path.exists(BOOTSTRAP_CONF) and not authorities.renewal_was_cut_off(own_files()):

@@ -17,10 +17,14 @@ from scheduling.autoscaler.seen import Supply, World
 from scheduling.autoscaler.simulate.cloud import START_S, Cloud
 from scheduling.autoscaler.simulate.trace import Arrival
 from scheduling.autoscaler.supply import choices_of, supplies
-from scheduling.planner import Policy
+from scheduling.planner import Fate, Policy
 
 _LONGEST_STEP_S = 300.0
 _NEVER_MS = 10**12
+_STILL_S = 600.0
+"""Without a change, until a look is worth only every five minutes."""
+_GIVEN_UP_S = 86400.0
+"""Without a change, until what waits is taken to wait for ever: every time of the autoscaler's own is shorter."""
 _PERCENT = 100
 
 
@@ -33,7 +37,7 @@ class Outcome:
     """Money in dollars, times in seconds of the simulation.
 
     waits: median, 95th of a hundred and longest wait for a host of pods that started, all times together where they started more than
-    once. never: pods that the last pass says can never start, each with why.
+    once. never: pods that the last pass says can never start, each with why. waiting: the others that did not start, and why.
     """
 
     hours: float
@@ -42,6 +46,7 @@ class Outcome:
     ended: int
     unstarted: int
     never: dict[str, str]
+    waiting: dict[str, str]
     cost: float
     host_hours: float
     peak_hosts: int
@@ -101,8 +106,10 @@ def simulate(
     hours: float | None = None,
     memory: Callable[[Memory], Memory] = lambda memory: memory,
     prepare: Callable[[Cloud], None] = lambda cloud: None,
+    most_hours: float | None = None,
 ) -> Outcome:
-    """Run the trace to its end, until nothing waits or runs, or for so many hours.
+    """Run the trace to its end: until nothing runs, and nothing waits that may ever start. hours: for so long, whatever there is;
+    most_hours: no longer.
 
     watch: sees every pass. memory: what becomes of the memory between two passes. prepare: of a test.
     """
@@ -112,7 +119,10 @@ def simulate(
     prepare(cloud)
     kept, made, tally = Memory(), None, _Tally()
     left = list(trace)
-    end_s = START_S + (hours * 3600 if hours is not None else _latest(trace))
+    end_s = START_S + (
+        hours * 3600 if hours is not None else min(_latest(trace), (most_hours or _latest(trace)) * 3600)
+    )
+    pulse = _Pulse()
     interval_s = setting.settings.interval / 1000
     while cloud.now_s <= end_s:
         while left and START_S + left[0].at_s <= cloud.now_s:
@@ -126,10 +136,33 @@ def simulate(
         for decision in made.decisions:
             tally.count(decision.act, decision.size - cloud.sizes.get(decision.pool, 0))
             cloud.carry_out(decision)
-        if hours is None and not left and not any(True for _ in cloud.pending()) and not _busy(cloud, setting):
+        still_s = pulse.still_s(cloud, made)
+        hopeless = still_s > _GIVEN_UP_S or all(_never(made, story.waiting.name) for story in cloud.pending())
+        if hours is None and not left and hopeless and not _busy(cloud, setting):
             break
-        cloud.until(_next(cloud, world, made, left, interval_s))
+        cloud.until(_next(cloud, world, made, left, interval_s, still_s))
     return _outcome(cloud, tally, made)
+
+
+def _never(made: Pass, pod: str) -> bool:
+    verdict = made.verdicts.get(pod)
+    return verdict is not None and verdict.fate is Fate.NEVER
+
+
+@dataclass
+class _Pulse:
+    """Since when nothing has changed: no pod came, started or ended, no host came or went, and nothing was decided."""
+
+    _seen: tuple[object, ...] = ()
+    _since_s: float = START_S
+
+    def still_s(self, cloud: Cloud, made: Pass) -> float:
+        pods = (len(cloud.pods), sum(1 for _ in cloud.pending()), sum(len(host.pods) for host in cloud.hosts.values()))
+        ready = sum(host.ready_s <= cloud.now_s for host in cloud.hosts.values())
+        seen = (*pods, ready, tuple(cloud.hosts), tuple(cloud.sizes.items()))
+        if seen != self._seen or made.decisions:
+            self._seen, self._since_s = seen, cloud.now_s
+        return cloud.now_s - self._since_s
 
 
 @dataclass
@@ -156,9 +189,10 @@ def _busy(cloud: Cloud, setting: Setting) -> bool:
     return running or (more and not never)
 
 
-def _next(cloud: Cloud, world: World, made: Pass, left: Sequence[Arrival], interval_s: float) -> float:
+def _next(cloud: Cloud, world: World, made: Pass, left: Sequence[Arrival], interval_s: float, still_s: float) -> float:
     """The time of the next look: at once while something goes on, else when something happens."""
-    active = bool(world.waiting or made.decisions or made.memory.orders or any(node.mark for node in world.nodes))
+    hopes = still_s < _STILL_S and any(not _never(made, pod.name) for pod in world.waiting)
+    active = bool(hopes or made.decisions or made.memory.orders or any(node.mark for node in world.nodes))
     if active:
         return cloud.now_s + interval_s
     events = [cloud.next_event_s(), START_S + left[0].at_s if left else float("inf"), cloud.now_s + _LONGEST_STEP_S]
@@ -169,7 +203,13 @@ def _outcome(cloud: Cloud, tally: _Tally, made: Pass | None) -> Outcome:
     stories = cloud.pods.values()
     waits = sorted(story.waited_s for story in stories if story.started_s is not None or story.ended_s is not None)
     verdicts = made.verdicts if made else {}
-    never = {name: verdict.reason for name, verdict in verdicts.items() if verdict.fate == "never"}
+    told = {name: verdict for name, verdict in verdicts.items() if name in cloud.pods}
+    never = {name: verdict.reason for name, verdict in told.items() if verdict.fate is Fate.NEVER}
+    waiting = {
+        story.waiting.name: told[story.waiting.name].reason if story.waiting.name in told else "nothing was said of it"
+        for story in cloud.pending()
+        if story.waiting.name not in never
+    }
     return Outcome(
         round((cloud.now_s - START_S) / 3600, 3),
         len(cloud.pods),
@@ -177,6 +217,7 @@ def _outcome(cloud: Cloud, tally: _Tally, made: Pass | None) -> Outcome:
         sum(story.ended_s is not None for story in stories),
         len(cloud.pods) - len(waits),
         never,
+        waiting,
         round(cloud.cost, 2),
         round(cloud.host_s / 3600, 2),
         cloud.peak,

@@ -27,6 +27,7 @@ import pulumi
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput
 from cluster.spec import Cluster
+from control_plane import audit_log
 from control_plane import flags as api_flags
 from control_plane.ports import API_PORT
 from etcd.backups import secret_name
@@ -238,11 +239,14 @@ def declared(cluster: Cluster) -> None:
             api_servers=(), etcds=etcds, artefacts=ArtefactOutput(mirror=None, sha256={}, registry=None),
         ).model_dump_json()  # fmt: skip
 
-    no_backups = {
-        host: {secret_name(role): "{}" for role in roles}
-        for host, roles in hosts_with_backups(cluster, addresses).items()
+    no_buckets = {
+        **{
+            host: {secret_name(role): "{}" for role in roles}
+            for host, roles in hosts_with_backups(cluster, addresses).items()
+        },
+        API_SERVERS: {audit_log.SECRET: "{}"},
     }
-    readable = secrets(cluster, addresses, pki, no_backups)
+    readable = secrets(cluster, addresses, pki, no_buckets)
     held = {name: pulumi.Output.all(**values) for name, values in readable.items()}
     pulumi.export("outputs", pulumi.Output.unsecret(cas.apply(told)))
     pulumi.export("secrets", pulumi.Output.secret(pulumi.Output.all(**held).apply(json.dumps)))

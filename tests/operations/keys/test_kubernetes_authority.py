@@ -243,7 +243,8 @@ def test_a_kubelet_speaks_for_its_own_node_and_for_no_other_and_status_says_who_
     far.follow()
     assert look(world.engine).unproven == ""
     said = far.says()
-    assert said["api"] == said["clients"] == [said["client"]] == [said["serving"]]
+    assert said["api"] == said["clients"] == [said["client"]]
+    assert said["servers"] == [said["serving"]] != said["api"]
     forged = {"metadata": {"annotations": {kubelets.ANNOTATION: "{}"}}}
     with pytest.raises(ApiException, match=r"(?s)403.*is not allowed to modify node"):
         client.CoreV1Api(far.access().api()).patch_node("w-region", forged)

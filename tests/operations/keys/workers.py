@@ -7,6 +7,7 @@ kubeconfig names, and runs with what it read at its start.
 from __future__ import annotations
 
 import base64
+import ipaddress
 import json
 import re
 import shutil
@@ -31,6 +32,8 @@ from stacks.certificates import Request, Signed, issue
 from tests.operations.keys.region import Host, Region
 
 CLIENT, SERVING = "kubernetes.io/kube-apiserver-client-kubelet", "kubernetes.io/kubelet-serving"
+ADDRESS = "127.0.0.1"
+"""Of every node."""
 _LIBRARY = Path(__file__).parents[3] / "roles" / "module_utils" / "menagerie_host"
 _USAGES = {CLIENT: "client auth", SERVING: "server auth"}
 
@@ -41,7 +44,8 @@ def asked_for(access: Access, node: str, held: Signed, signer: str) -> Signed:
     own = [(NameOID.ORGANIZATION_NAME, "system:nodes"), (NameOID.COMMON_NAME, f"system:node:{node}")]
     wanted = x509.CertificateSigningRequestBuilder(x509.Name([x509.NameAttribute(*each) for each in own]))
     if signer == SERVING:
-        wanted = wanted.add_extension(x509.SubjectAlternativeName([x509.DNSName(node)]), critical=False)
+        names = [x509.DNSName(node), x509.IPAddress(ipaddress.ip_address(ADDRESS))]
+        wanted = wanted.add_extension(x509.SubjectAlternativeName(names), critical=False)
     text = base64.b64encode(wanted.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)).decode()
     as_node = client.CertificatesV1Api(replace(access, certificate=held.certificate, key=held.private_key).api())
     spec = {"signerName": signer, "request": text, "usages": ["digital signature", _USAGES[signer]]}
@@ -117,8 +121,9 @@ class Worker:
 
     def follow(self) -> None:
         """As menagerie-refresh does in the region, and `configure` at a site by the same code."""
-        wanted = json.loads(str(self.world.outputs()["authorities"]))["kubernetes-ca"]
-        (self.host.root / "etc/menagerie/kubernetes-ca.crt").write_text(wanted)
+        wanted = json.loads(str(self.world.outputs()["authorities"]))
+        for name in ("kubernetes-ca", "kubelet-serving-ca"):
+            (self.host.root / f"etc/menagerie/{name}.crt").write_text(wanted[name])
         words = (sys.executable, "-m", "menagerie_host.in_region", "refresh")
         done = self.host.run(*words)
         assert done.returncode == 0, done.stderr
@@ -158,10 +163,14 @@ def worker(world: Region, name: str, *, in_region: bool) -> Iterator[Worker]:
 def _join(made: Worker, *, in_region: bool) -> None:
     pki = made.world.api.root / "etc/kubernetes/pki"
     trusted = (pki / "ca.crt").read_text()
-    authority = Signed(trusted, (pki / "ca.key").read_text())
     name = made.host.name
-    for kind, usage in (("client", "client"), ("server", "server")):
-        made._place(kind, issue(authority, Request(f"system:node:{name}", ("system:nodes",), usages=(usage,))))
+    for kind, cert, key in (
+        ("client", "ca.crt", "ca.key"),
+        ("server", "kubelet-serving-ca-signing.crt", "kubelet-serving-ca.key"),
+    ):
+        authority = Signed((pki / cert).read_text(), (pki / key).read_text())
+        own = Request(f"system:node:{name}", ("system:nodes",), addresses=(ADDRESS,), usages=(kind,))
+        made._place(kind, issue(authority, own))
     cluster = {
         "certificate-authority-data": base64.b64encode(trusted.encode()).decode(),
         "server": f"https://{made.world.access().outputs.endpoint}",
@@ -171,6 +180,7 @@ def _join(made: Worker, *, in_region: bool) -> None:
     (made.host.root / "etc/kubernetes/pki/ca.crt").write_text(trusted)
     told = {
         "ca": str(made.host.root / "etc/menagerie/kubernetes-ca.crt"),
+        "serving_ca": str(made.host.root / "etc/menagerie/kubelet-serving-ca.crt"),
         "endpoint": made.world.access().outputs.endpoint,
     }
     (made.host.root / "etc/menagerie/worker.json").write_text(json.dumps({"join": told}))

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from cli.main import app
 from scheduling.autoscaler.decide import decide
 from scheduling.autoscaler.decision import Act, Pass
 from scheduling.autoscaler.memory import Memory, packed, unpacked
 from scheduling.autoscaler.seen import World
 from scheduling.autoscaler.simulate.cloud import Cloud
 from scheduling.autoscaler.simulate.run import Setting, simulate, without_scale_in
-from scheduling.autoscaler.simulate.trace import Arrival, TraceError, read
+from scheduling.autoscaler.simulate.trace import MOST_PODS, Arrival, TraceError, read
+from scheduling.autoscaler.simulate.trace import lines as lines_of
 from tests.scheduling.autoscaler.support import LIMITS, setting, supply
 
 HOUR_S = 3600.0
@@ -187,3 +191,115 @@ def test_a_trace_with_errors_is_refused_with_all_of_them() -> None:
     assert "t.jsonl:4: at: 5 isn't a duration" in text
     assert "t.jsonl:4: gpu: Extra inputs are not permitted" in text
     assert "t.jsonl:5: is no JSON object" in text
+
+
+BIG = {"at": "0s", "runs": "1h", "requests": {"cpu": 4000}}
+
+
+@pytest.mark.parametrize(
+    ("lines", "passes", "reasons"),
+    [
+        ([{**BIG, "name": "big"}], 3, 1),
+        ([{**BIG, "name": "gang", "count": 200, "gang": True, "requests": {"cpu": 6}}], 3, 1),
+        ([{**BIG, "name": "many", "count": 5000}, {**BIG, "name": "other", "requests": {"x": 1}}], 3, 2),
+        # The one that never starts costs no more looks while another runs.
+        ([{**BIG, "name": "big"}, {**BIG, "name": "long", "requests": {"cpu": 4}, "runs": "2d"}], 700, 1),
+    ],
+    ids=["a pod", "a gang that is larger than its pools", "many pods", "beside one that runs"],
+)
+def test_a_simulation_ends_when_what_waits_can_never_start(
+    lines: list[dict[str, object]], passes: int, reasons: int
+) -> None:
+    """By the number of passes: there were 43,000, of 30 simulated days."""
+    found = simulate(setting(POOLS, interval="60s"), trace(*lines))
+    assert found.passes <= passes
+    assert (found.unstarted, len(set(found.never.values())), found.waiting) == (len(found.never), reasons, {})
+
+
+def test_a_simulation_ends_when_nothing_changes_for_a_day_and_says_what_waits() -> None:
+    """Machines that never come, of the only pool."""
+
+    def barren(cloud: Cloud) -> None:
+        cloud.barren.update(("gpu", "spot"))
+
+    arrivals = trace({"at": "0s", "name": "train", "runs": "1h", "requests": {"nvidia.com/gpu": 8}})
+    found = simulate(setting(POOLS, interval="600s"), arrivals, prepare=barren, most_hours=100)
+    assert (found.started, set({**found.waiting, **found.never})) == (0, {"default/train"})
+
+
+def test_a_simulation_lasts_no_longer_than_it_may() -> None:
+    arrivals = trace({"at": "0s", "name": "train", "runs": "100h", "requests": {"cpu": 4}})
+    found = simulate(setting(POOLS, interval="60s"), arrivals, most_hours=2)
+    assert (2 <= found.hours <= 2.1, found.ended) == (True, 0)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        '"four"',
+        "NaN",
+        '"NaN"',
+        "-4",
+        '"-4"',
+        '"9e999999999"',
+        "9e999999999",
+        "1e999",
+        "Infinity",
+        '""',
+        "[]",
+        "null",
+        '"1 "',
+    ],
+)
+def test_an_amount_that_is_none_is_refused_with_its_place(value: str) -> None:
+    with pytest.raises(TraceError) as told:
+        read([f'{{"at": "0s", "name": "a", "runs": "1h", "requests": {{"cpu": {value}}}}}'], "t.jsonl")
+    assert str(told.value).startswith("t.jsonl:1: ")
+    assert "cpu" in str(told.value) or "is no number" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('{"at": "9999999999999999999d", "name": "a", "runs": "1h"}', "at: is more than ten years"),
+        ('{"at": "0s", "name": "a", "runs": "1h", "priority": 99999999999}', "priority: "),
+        ("[" * 100_000, "is no JSON object"),
+        ('{"at": "0s", "name": "a", "runs": "1h", "count": 100001}', "count: "),
+        ('{"at": 1' + "0" * 5000 + "}", "is no JSON object"),
+    ],
+    ids=["a time", "a priority", "a nest", "a number of pods", "a long number"],
+)
+def test_a_number_that_nothing_has_is_refused_with_its_place(line: str, why: str) -> None:
+    with pytest.raises(TraceError) as told:
+        read([line], "t.jsonl")
+    assert f"t.jsonl:1: {why}" in str(told.value)
+
+
+def test_a_trace_of_too_many_pods_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MOST_PODS <= 10**6
+    monkeypatch.setattr("scheduling.autoscaler.simulate.trace.MOST_PODS", 20)
+    lines = [json.dumps({"at": "0s", "name": f"a{number}", "runs": "1h", "count": 10}) for number in range(1000)]
+    with pytest.raises(TraceError, match="t.jsonl:3: with this line there are 30 pods; 20 is the most"):
+        read(lines, "t.jsonl")
+
+
+def test_what_is_no_file_is_no_trace(tmp_path: Path) -> None:
+    for path in (tmp_path, Path("/dev/zero"), tmp_path / "none"):
+        with pytest.raises(TraceError, match="not an ordinary file|there is no such file"):
+            lines_of(path)
+    (tmp_path / "latin").write_bytes(b"\xff")
+    with pytest.raises(TraceError, match="can't be read"):
+        lines_of(tmp_path / "latin")
+
+
+def test_the_command_tells_how_many_never_start_by_reason(tmp_path: Path) -> None:
+    example = (Path(__file__).parents[3] / "docs" / "examples" / "aws-small.yaml").read_text()
+    (tmp_path / "cluster.yaml").write_text(f"{example}autoscaler: {{}}\n")
+    (tmp_path / "t.jsonl").write_text(json.dumps({**BIG, "name": "big", "count": 7}))
+    command = ["autoscaler", "simulate", str(tmp_path / "cluster.yaml"), str(tmp_path / "t.jsonl")]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0
+    assert "7 pods never start (default/big-0 and others): no pool can ever fit this" in " ".join(done.output.split())
+    assert CliRunner().invoke(app, [*command, "--hours", "nan"]).exit_code == 2
+    document = json.loads(CliRunner().invoke(app, [*command, "--json", "--hours", "1"]).stdout)
+    assert len(document["with"]["never"]) == 7

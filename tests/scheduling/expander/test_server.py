@@ -181,5 +181,5 @@ def test_files_that_are_no_pair_are_told_at_the_start(authority: Authority) -> N
     certificate, key = authority.issue("expander")
     with pytest.raises(ExpanderError, match="another certificate's"):
         serve(Expander(price_of), "127.0.0.1:0", Tls(certificate, authority.issue("other")[1]))
-    with pytest.raises(ExpanderError, match="no-file can't be read: No such file"):
+    with pytest.raises(ExpanderError, match="no-file can't be read: there is no such file"):
         serve(Expander(price_of), "127.0.0.1:0", Tls(certificate.with_name("no-file"), key))

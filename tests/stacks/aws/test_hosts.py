@@ -131,6 +131,15 @@ def test_a_public_endpoint_has_an_address_a_zone_which_up_prints(small, whole):
     assert not set(balancer["securityGroups"]) & set(inside["securityGroups"])
 
 
+def test_operators_are_told_for_how_long_what_is_in_a_bucket_can_not_be_deleted(small):
+    buckets = json.loads(outputs_of(small)["outputs"])["buckets"]
+    assert {use: each["locked_days"] for use, each in buckets.items()} == {
+        "records": 0,
+        "audit-logs": 30,
+        "backups": 14,
+    }
+
+
 def outputs_of(made):
     """Of the stack."""
     (stack,) = (one for one in made.deployment["resources"] if one["type"] == "pulumi:pulumi:Stack")

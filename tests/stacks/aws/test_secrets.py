@@ -12,6 +12,7 @@ from cluster.storage import controllers_pool
 from etcd.members import members
 from network.addresses import ROLES
 from simcloud.values import plain
+from stacks.aws import machines
 from stacks.aws.etcd import disk_of
 from stacks.aws.secrets import CONTROLLERS, ETCD
 from stacks.aws.store import AwsStore
@@ -68,7 +69,7 @@ def hosts(made):
 @BOTH
 def test_a_reader_reads_its_payloads_and_its_bundle_and_nothing_else(made):
     called, found, everything = names(made), reads(made), (made.cluster, made.plan, source_of(made.cluster.spec))
-    by_reader = payloads_of(*everything, lambda role: disk_of(made.cluster, role))
+    by_reader = payloads_of(*everything, lambda role: disk_of(made.cluster, role), machines.program(made.cluster))
     wanted = {reader: {payload.name} for reader, payload in by_reader.items()}
     wanted |= {key: {payload.name for payload in worker_payloads(*everything).values()} for key in of_workers(made)}
     assert set(found) == {API_SERVERS, *of_workers(made), *hosts(made)}
@@ -107,6 +108,31 @@ def test_hosts_of_an_etcd_with_backups_use_the_folder_of_their_repository_and_no
     assert listing["Condition"]["StringLikeIfExists"] == {"s3:prefix": [folder]}
     for statement in (keep, listing):
         assert set(statement["Condition"]["IpAddress"]["aws:Ec2InstanceSourcePrivateIPv4"]) == addresses
+
+
+@BOTH
+def test_api_servers_put_new_objects_into_the_bucket_of_audit_logs_and_can_do_nothing_else_with_it(made):
+    found = statements(made)
+    assert {identity for identity, own in found.items() if "KeepAuditLog" in own} == {API_SERVERS}
+    (logs,) = (record for record in made.of_type(BUCKET) if record.inputs["tags"]["role"] == "audit")
+    put = found[API_SERVERS]["KeepAuditLog"]
+    assert (put["Action"], put["Resource"]) == ("s3:PutObject", f"{logs.outputs['arn']}/{made.cluster.name}/*")
+    # Over an object that is there, and from outside of the VPC, it is refused ("Enforce conditional writes").
+    assert put["Condition"]["Null"] == {"s3:if-none-match": "false"}
+    assert "aws:SourceVpc" in put["Condition"]["StringEquals"]
+    others = [each for each in found[API_SERVERS].values() if str(each["Action"]).find("s3:") >= 0]
+    assert others == [put]
+
+
+@BOTH
+def test_api_servers_alone_see_machines_of_the_account_and_with_credentials_of_the_vpc_alone(made):
+    """Beside those that make volumes. EC2 knows no resource for it."""
+    found = statements(made)
+    assert {identity for identity, own in found.items() if "SeeMachines" in own} == {API_SERVERS}
+    see = found[API_SERVERS]["SeeMachines"]
+    assert (see["Action"], see["Resource"]) == ("ec2:DescribeInstances", "*")
+    assert set(see["Condition"]["StringEquals"]) == {"aws:Ec2InstanceSourceVpc"}
+    assert not [each for each in found[API_SERVERS].values() if "ec2:" in str(each["Action"]) and each != see]
 
 
 def test_hosts_are_told_where_their_backups_are_and_what_opens_them(small):

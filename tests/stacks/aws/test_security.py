@@ -131,9 +131,9 @@ def test_a_mirror_and_a_registry_at_an_address_close_the_internet(small):
         for rule in made
         if rule.direction == "to" and isinstance(rule.peer, IPv4Network) and not rule.peer.subnet_of(own)
     }
-    # EC2 is asked by the controllers of volumes, S3 by those who make backups.
+    # EC2 is asked by the controllers of volumes, S3 by those who make backups or keep audit logs.
     told = {(str(rule.peer), rule.port, rule.group) for rule in made if str(rule.peer) == "0.0.0.0/0"}
-    assert told == {("0.0.0.0/0", 443, Role.WORKER_IN_REGION), ("0.0.0.0/0", 443, Role.ETCD_MAIN)}
+    assert told == {("0.0.0.0/0", 443, role) for role in (Role.WORKER_IN_REGION, Role.ETCD_MAIN, Role.API_SERVER)}
     assert outward - {("0.0.0.0/0", 443)} == {("10.40.200.5/32", 8080), ("10.40.200.6/32", 5000)}
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from stacks.aws.storage import ARTEFACTS, BACKUPS, LOGS, kept_days
+from stacks.aws.storage import ARTEFACTS, AUDIT, BACKUPS, LOGS, kept_days
 from stacks.aws.tags import bucket
 from stacks.names import short
 from tests.stacks.aws.tokens import BUCKET, KEY
@@ -24,8 +24,8 @@ def of(made, kind, use):
 @BOTH
 def test_every_bucket_is_closed_encrypted_and_versioned(made):
     (key,) = made.of_type(KEY)
-    assert len(made.of_type(BUCKET)) == 3
-    for use in (BACKUPS, LOGS, ARTEFACTS):
+    assert len(made.of_type(BUCKET)) == 4
+    for use in (BACKUPS, AUDIT, LOGS, ARTEFACTS):
         access = of(made, "PublicAccessBlock", use)
         flags = ("blockPublicAcls", "blockPublicPolicy", "ignorePublicAcls", "restrictPublicBuckets")
         assert all(access[flag] is True for flag in flags)
@@ -40,11 +40,21 @@ def test_every_bucket_is_closed_encrypted_and_versioned(made):
 def test_backups_are_locked_for_as_long_as_the_spec_keeps_them(small, whole):
     for made, days in ((small, 14), (whole, 10)):
         assert kept_days(made.cluster) == days
-        (lock,) = made.of_type("aws:s3/bucketObjectLockConfiguration:BucketObjectLockConfiguration")
-        assert lock.inputs["rule"]["defaultRetention"] == {"mode": "GOVERNANCE", "days": days}
+        assert of(made, "ObjectLockConfiguration", BACKUPS)["rule"]["defaultRetention"] == {
+            "mode": "GOVERNANCE",
+            "days": days,
+        }
         (rule,) = of(made, "LifecycleConfiguration", BACKUPS)["rules"]
         assert rule["expiration"] == {"expiredObjectDeleteMarker": True}
         assert rule["noncurrentVersionExpiration"] == {"noncurrentDays": days}
+
+
+@BOTH
+def test_audit_logs_are_locked_for_as_long_as_the_spec_says_and_then_removed(made):
+    lock = of(made, "ObjectLockConfiguration", AUDIT)
+    assert lock["rule"]["defaultRetention"] == {"mode": "GOVERNANCE", "days": 30}
+    (rule,) = of(made, "LifecycleConfiguration", AUDIT)["rules"]
+    assert (rule["expiration"], rule["noncurrentVersionExpiration"]) == ({"days": 30}, {"noncurrentDays": 1})
 
 
 def test_without_backups_the_lock_holds_for_thirty_days(small):

@@ -196,7 +196,7 @@ def text_of() -> Callable[[str], str]:
     """User data as a host reads it, with its programs unpacked."""
 
     def read(user_data: str) -> str:
-        text = base64.b64decode(user_data).decode()
+        text = gzip.decompress(base64.b64decode(user_data)).decode()
         files = yaml.safe_load(text)["write_files"]
         packed = [file["content"] for file in files if file.get("encoding") == "gz+b64"]
         return text + "".join(gzip.decompress(base64.b64decode(each)).decode() for each in packed)

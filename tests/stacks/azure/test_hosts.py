@@ -12,6 +12,7 @@ from control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.members import members, settings
 from network.addresses import ROLES
 from simcloud.values import at, plain
+from stacks.azure import machines
 from stacks.azure.etcd import disk_of
 from stacks.payloads import payloads, worker_payloads
 
@@ -113,7 +114,8 @@ def test_user_data_is_within_azure_s_limit_and_names_secrets_only(account, text_
     secrets = [str(value) for each in account.of("keyvault:Secret") for value in at(each, "properties.value")]
     bundles = [json.loads(secret) for secret in secrets if secret.startswith("{")]
     # A certificate that everybody may know, and workers must; and what user data themselves say of the payload.
-    known = {"kubernetes-ca.crt", "kubernetes-ca-signing.crt", PAYLOAD_DIGEST}
+    known = {"kubernetes-ca.crt", "kubernetes-ca-signing.crt", "kubelet-serving-ca.crt"}
+    known |= {"kubelet-serving-ca-signing.crt", PAYLOAD_DIGEST}
     values = [value for bundle in bundles for name, value in bundle.items() if name not in known]
     lines = {line for value in values for line in re.findall(r"[A-Za-z0-9+/]{48,}", value)}
     assert len(lines) > 20
@@ -145,7 +147,9 @@ def test_user_data_says_where_the_vault_keeps_what_its_host_reads(account, text_
 
 def test_a_payload_comes_with_the_user_data_and_is_in_no_vault(account, text_of):
     known = (account.cluster, account.plan, source_of(account.cluster.spec))
-    made = payloads(*known, disks=lambda role: disk_of(account.cluster, role)) | worker_payloads(*known)
+    machine = machines.program(account.cluster)
+    made = payloads(*known, disks=lambda role: disk_of(account.cluster, role), machine=machine)
+    made |= worker_payloads(*known)
     packed = {payload.name: payload.packed() for payload in made.values()}
     for model in models(account):
         text = text_of(model["osProfile"]["customData"])
@@ -160,7 +164,8 @@ def test_workers_know_whom_to_trust_without_asking(account, text_of):
     for pool in pools:
         known = held(text_of(plain(pool.inputs)["virtualMachineProfile"]["osProfile"]["customData"]))
         assert known["kubernetes-ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
-        assert len(known) == 2
+        assert known["kubelet-serving-ca.crt"].startswith("-----BEGIN CERTIFICATE-----")
+        assert len(known) == 3
 
 
 def test_machines_that_exist_keep_their_image_and_user_data(account):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from cluster.files import JOIN_TOKEN
 from cluster.storage import controllers_pool
+from etcd.backups import prefix
 from simcloud.values import plain
-from stacks.azure.roles import BuiltIn
+from stacks.azure.machines import READ_MACHINES
+from stacks.azure.roles import USE_BLOBS, BuiltIn, only_below
 from stacks.azure.secrets import LARGEST
 from stacks.azure.tags import files_name, scale_set_name
 from stacks.azure.volumes import CONTROLLERS, MAKE_DISKS, MAKE_SHARES
@@ -77,10 +80,39 @@ def test_hosts_with_backups_use_their_blobs_but_may_delete_no_version_of_one(wid
     assert {role for role, _ in rights.of["etcd-events-1"]} == {READ}
 
 
-def test_api_servers_write_the_join_token_and_do_not_read_it(rights):
+def test_a_host_uses_blobs_of_its_own_etcd_alone(wide):
+    """Scope and condition of each assignment on the container: a folder is a cluster's etcd, as restic is told."""
+    (container,) = [one.id for one in wide.records("storage:BlobContainer") if one.id.endswith("/containers/backups")]
+    found = {name(one): plain(one.inputs) for one in wide.records("authorization:RoleAssignment")}
+    on_backups = {key: one for key, one in found.items() if one["scope"] == container}
+    assert on_backups
+    for key, one in on_backups.items():
+        host, _, what = key.rpartition("-")
+        role = host.split("-")[1]
+        assert what == "backups"
+        assert one["condition"] == only_below([prefix(wide.cluster.name, role)])
+        assert one["conditionVersion"] == "2.0"
+        assert re.findall(r"StringStartsWith '([^']*)'", one["condition"]) == [f"{wide.cluster.name}/{role}/"]
+
+
+def test_every_action_on_blobs_is_under_the_condition_but_to_list_their_names():
+    condition = only_below(["koala/main", "koala/events"])
+    actions = re.findall(r"!\(([^)]*)\)", condition)
+    assert [re.findall(r"ActionMatches\{'([^']*)'\}", each)[0] for each in actions] == list(USE_BLOBS)
+    assert [each for each in actions if "AND NOT" in each] == [
+        f"ActionMatches{{'{USE_BLOBS[0]}'}} AND NOT SubOperationMatches{{'Blob.List'}}"
+    ]
+    # A blob of main's with events' in its name's beginning is not events': the folder ends with a slash.
+    assert re.findall(r"StringStartsWith '([^']*)'", condition) == ["koala/main/", "koala/events/"]
+    assert condition.count("(") == condition.count(")")
+
+
+def test_api_servers_write_the_join_token_add_audit_logs_and_see_machines_of_pools_and_no_more(rights):
     assert rights.of[API_SERVERS] == {
         (READ, f"secrets-{API_SERVERS}"),
         ("Microsoft.KeyVault/vaults/secrets/setSecret/action", JOIN_TOKEN),
+        ("Microsoft.Storage/storageAccounts/blobServices/containers/blobs/add/action", "audit-logs"),
+        (" ".join(READ_MACHINES), "workers-group"),
     }
 
 
@@ -92,6 +124,7 @@ def test_the_controllers_pool_alone_may_make_volumes_in_the_workers_group_and_re
     given = {scope: role for role, scope in rights.of[CONTROLLERS] if role == " ".join(MAKE_DISKS)}
     assert set(given) == {"workers-group", "disks"}
     others = [role for holder, pairs in rights.of.items() if holder != CONTROLLERS for role, _ in pairs]
+    others.remove(" ".join(READ_MACHINES))
     assert not any("Microsoft.Compute/" in role or "/shares/" in role for role in others)
     rest = rights.of[CONTROLLERS] - {(role, scope) for scope, role in given.items()} - {(READ, JOIN_TOKEN)}
     shares = {(" ".join(MAKE_SHARES), files_name(account.cluster))}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from stacks.azure.permissions import ACTIONS
+from simcloud.values import plain
+from stacks.azure.permissions import ACTIONS, only_our_roles
 from tests.stacks.azure.conftest import changed
 
 KEEPS = {"resources:ResourceGroup", "compute:Disk", "compute:VirtualMachine", "compute:DiskEncryptionSet"}
 KEEPS |= {"keyvault:Vault", "keyvault:Key", "storage:StorageAccount", "storage:BlobContainer"}
 KEEPS |= {"network:NetworkInterface"}
+OWNER = "8e3af657-a8ff-443c-a75c-2fe8c4bcb635"
+"""Azure's role that may do everything ("Azure built-in roles")."""
 
 
 @pytest.fixture
@@ -33,6 +38,20 @@ def test_a_stack_that_is_up_is_found_unchanged(account):
 def test_everything_that_is_declared_is_in_the_operators_role(koala, wide):
     declared = {record.type for account in (koala, wide) for record in account.world}
     assert {type_ for type_ in declared if type_.startswith("azure-native:")} == set(ACTIONS)
+
+
+def test_the_operators_condition_names_every_role_that_the_stack_gives_and_who_may_have_it(koala, wide):
+    for account in (koala, wide):
+        given = [plain(record.inputs) for record in account.records("authorization:RoleAssignment")]
+        subscription = given[0]["roleDefinitionId"].split("/")[2]
+        condition = only_our_roles(subscription, [account.cluster.name])
+        allowed = [set(found.split(", ")) for found in re.findall(r"GuidEquals \{([^}]*)\}", condition)]
+        assert len(allowed) == 2
+        roles = {one["roleDefinitionId"].rpartition("/")[2] for one in given}
+        assert all(roles <= each for each in allowed)
+        assert OWNER not in condition
+        assert {one["principalType"] for one in given} == {"ServicePrincipal"}
+        assert condition.count("PrincipalType] ForAnyOfAnyValues:StringEqualsIgnoreCase {'ServicePrincipal'}") == 2
 
 
 def test_what_keeps_data_is_protected_and_what_the_vault_holds_is_left_to_it(account):

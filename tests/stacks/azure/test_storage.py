@@ -20,14 +20,19 @@ def test_backups_are_versioned_immutable_and_deleted_ones_go_when_they_are_old(w
     account = wide
     (service,) = account.of("storage:BlobServiceProperties")
     containers = {each["containerName"]: each for each in account.of("storage:BlobContainer")}
-    (policy,) = account.of("storage:BlobContainerImmutabilityPolicy")
+    policies = {each["containerName"]: each for each in account.of("storage:BlobContainerImmutabilityPolicy")}
     (lifecycle,) = account.of("storage:ManagementPolicy")
     rules = {rule["name"]: rule["definition"] for rule in lifecycle["policy"]["rules"]}
     days = 2  # of 36 hours, whole days
     assert service["isVersioningEnabled"] is True
-    assert set(containers) == {"backups", "artefacts"}
-    assert containers["backups"]["immutableStorageWithVersioning"] == {"enabled": True}
-    assert (policy["containerName"], policy["immutabilityPeriodSinceCreationInDays"]) == ("backups", days)
+    assert set(containers) == {"backups", "audit-logs", "artefacts"}
+    locked = {"backups": days, "audit-logs": 30}
+    assert {name: each["immutabilityPeriodSinceCreationInDays"] for name, each in policies.items()} == locked
+    assert all(containers[name]["immutableStorageWithVersioning"] == {"enabled": True} for name in locked)
+    assert rules["audit-logs"]["actions"]["baseBlob"]["delete"] == {"daysAfterModificationGreaterThan": 30}
+    assert {use: each["locked_days"] for use, each in account.outputs()["buckets"].items()} == {
+        "records": 0, "audit-logs": 30, "backups": days,
+    }  # fmt: skip
     actions = rules["backups"]["actions"]
     assert rules["backups"]["filters"]["prefixMatch"] == ["backups/"]
     assert "baseBlob" not in actions
@@ -36,8 +41,8 @@ def test_backups_are_versioned_immutable_and_deleted_ones_go_when_they_are_old(w
 
 
 def test_without_backups_there_is_no_container_for_any(koala):
-    assert [each["containerName"] for each in koala.of("storage:BlobContainer")] == ["artefacts"]
-    assert koala.of("storage:BlobContainerImmutabilityPolicy") == []
+    assert {each["containerName"] for each in koala.of("storage:BlobContainer")} == {"artefacts", "audit-logs"}
+    assert [each["containerName"] for each in koala.of("storage:BlobContainerImmutabilityPolicy")] == ["audit-logs"]
 
 
 def test_who_talked_to_whom_is_logged(account):

@@ -43,7 +43,7 @@ def test_user_data_is_the_payload_and_small_holds_no_secret_and_lets_nobody_in(r
     limit = catalogue.of(Cloud.GCP).user_data.max_bytes
     for machine in machines(run):
         text = machine["metadata"]["startup-script"]
-        assert len(text.encode()) < limit / 4
+        assert len(text.encode()) < limit / 3
         placed = packed(text)
         assert len(placed) == 4
         (payload,) = (path for path in placed if "/payload-" in path)

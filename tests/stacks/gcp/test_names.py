@@ -42,7 +42,7 @@ def test_a_bucket_s_name_is_one_that_google_takes(cluster):
 
 
 def test_a_role_s_id_is_one_that_google_takes(cluster):
-    assert re.fullmatch(r"[a-zA-Z0-9_.]{3,64}", tags.role_id(cluster, "join_token_writer"))
+    assert re.fullmatch(r"[a-zA-Z0-9_.]{3,64}", tags.role_id(cluster.name, "join_token_writer"))
 
 
 def test_clusters_with_the_same_beginning_share_no_name(build):
@@ -50,7 +50,7 @@ def test_clusters_with_the_same_beginning_share_no_name(build):
     for make in (tags.named, tags.generated, tags.base_name, tags.account_id):
         assert make(one, "etcd-main-1") != make(other, "etcd-main-1")
     assert tags.endpoint_name(one) != tags.endpoint_name(other)
-    assert tags.role_id(one, "writer") != tags.role_id(other, "writer")
+    assert tags.role_id(one.name, "writer") != tags.role_id(other.name, "writer")
     assert tags.bucket_name(one, "logs", "p") != tags.bucket_name(other, "logs", "p")
 
 

@@ -50,7 +50,7 @@ def test_the_store_holds_bundles_and_the_join_token_alone(run):
     assert names == {"join-token", *(f"secrets-{reader}" for reader in readers)}
 
 
-def test_no_right_is_given_on_the_whole_project_but_that_to_make_volumes(run):
+def test_no_right_is_given_on_the_whole_project_but_those_to_make_volumes_and_to_look_at_machines(run):
     given = {
         record.type.rpartition(":")[2]
         for record in run.records
@@ -61,9 +61,26 @@ def test_no_right_is_given_on_the_whole_project_but_that_to_make_volumes(run):
     assert not [text for text in members if "allUsers" in text or "allAuthenticatedUsers" in text]
 
 
+def granted(run, reader):
+    """The one right of a reader on the project: who has it, and what it is."""
+    (member,) = (each for each in run.all("IAMMember") if run.reader(each["member"]) == reader)
+    (role,) = (each for each in run.all("IAMCustomRole") if each["roleId"] == member["role"].rpartition("/")[2])
+    return member, role
+
+
+def test_api_servers_look_at_machines_of_the_clusters_pools_and_at_nothing_else(run):
+    """By which they know whether who wants to join as a node is one."""
+    assert {run.reader(each["member"]) for each in run.all("IAMMember")} == {"api-servers", "controllers"}
+    member, role = granted(run, "api-servers")
+    assert role["permissions"] == ["compute.instances.get"]
+    expression = member["condition"]["expression"]
+    assert expression.startswith('resource.type == "compute.googleapis.com/Instance" && (')
+    named = set(re.findall(r'"/instances/{name}"\).startsWith\("([^"]+)-"', expression))
+    assert named == {group["baseInstanceName"] for group in run.all("InstanceGroupManager")}
+
+
 def test_one_pool_s_machines_make_volumes_of_pods_and_attach_them_to_machines_of_pools(run):
-    (member,), (role,) = run.all("IAMMember"), run.all("IAMCustomRole")
-    assert (run.reader(member["member"]), member["role"].rpartition("/")[2]) == ("controllers", role["roleId"])
+    member, role = granted(run, "controllers")
     assert role["permissions"] == list(volumes.permissions(run.cluster))
     assert not [each for each in role["permissions"] if each.endswith(("IamPolicy", "actAs", "setMetadata"))]
     expression = member["condition"]["expression"]
@@ -137,13 +154,22 @@ def test_hosts_with_backups_use_the_folder_of_their_repository_and_list_nothing_
 
 
 def test_without_backups_nobody_writes_any(gibbon):
-    (member,) = gibbon.all("BucketIAMMember")
-    assert member["member"].endswith("gcp-sa-logging.iam.gserviceaccount.com")
+    members = [each["member"] for each in gibbon.all("BucketIAMMember") if "-audit-" not in each["bucket"]]
+    assert [member.rpartition("@")[2] for member in members] == ["gcp-sa-logging.iam.gserviceaccount.com"]
+
+
+def test_api_servers_add_to_the_bucket_of_audit_logs_which_is_retained(langur):
+    (logs,) = (each for each in langur.all("Bucket") if "-audit-" in each["name"])
+    assert logs["retentionPolicy"] == {"retentionPeriod": 30 * 86400}
+    told = json.loads(langur.outputs["outputs"])["buckets"]["audit-logs"]
+    assert (told["name"], told["locked_days"]) == (logs["name"], 30)
+    (member,) = (each for each in langur.all("BucketIAMMember") if each["bucket"] == logs["name"])
+    assert (langur.reader(member["member"]), member["role"]) == ("api-servers", "roles/storage.objectCreator")
 
 
 def test_backups_are_kept_for_their_time_and_other_buckets_have_versions(langur):
     buckets = {each["name"].split("-")[-2]: each for each in langur.all("Bucket")}
-    assert set(buckets) == {"backups", "logs", "artefacts"}
+    assert set(buckets) == {"backups", "audit", "logs", "artefacts"}
     assert buckets["backups"]["softDeletePolicy"] == {"retentionDurationSeconds": 14 * 86400}
     assert not {"versioning", "retentionPolicy"} & set(buckets["backups"])
     assert {name for name, each in buckets.items() if each.get("versioning", {}).get("enabled")} == {

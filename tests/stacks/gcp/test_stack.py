@@ -29,7 +29,7 @@ def test_every_type_has_rules_in_the_simulated_cloud(run):
 
 
 def test_a_small_cluster_has_few_resources_in_the_cloud(gibbon):
-    assert len(gibbon.records) <= 68
+    assert len(gibbon.records) <= 72
 
 
 def test_more_members_zones_and_api_servers_other_images_and_payloads_replace_nothing_that_keeps_data(gibbon):
@@ -58,7 +58,7 @@ def test_what_keeps_data_is_protected_by_the_engine_and_members_by_the_cloud_too
     protected = langur.protected()
     assert len(protected["Instance"]) == len(hosts) == 8
     assert len(protected["Disk"]) == 3
-    assert len(protected["Bucket"]) == 3
+    assert len(protected["Bucket"]) == 4
     assert protected["CryptoKey"] and protected["KeyRing"]
     assert all(instance["deletionProtection"] for instance in langur.all("Instance"))
 
@@ -76,6 +76,16 @@ def test_permissions_of_who_runs_up_cover_every_type_that_is_declared(run):
 
 def test_the_role_in_the_docs_is_made_from_the_permissions():
     assert (ROOT / "docs" / "gcp-role.yaml").read_text() == permissions.role()
+    assert (ROOT / "docs" / "gcp-role-grants.yaml").read_text() == permissions.grants_role()
+
+
+def test_the_operators_role_grants_nothing_on_the_project_and_the_granters_condition_names_what_the_stack_grants(run):
+    assert "resourcemanager.projects.setIamPolicy" not in permissions.role()
+    granted = {each["role"] for each in run.all("IAMMember")}
+    project = next(iter(granted)).split("/")[1]
+    listed = ", ".join(f"'{role}'" for role in sorted(granted))
+    expected = f"api.getAttribute('iam.googleapis.com/modifiedGrantsByRole', []).hasOnly([{listed}])"
+    assert permissions.only_our_roles(project, [run.cluster.name]) == expected
 
 
 def test_the_stack_imports_no_other_cloud():

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 from xml.etree import ElementTree
 
+from cluster.reading import UnreadableError, read_text
 from scheduling.autoscaler.clouds.aws.signing import Credentials
 from scheduling.autoscaler.clouds.http import Http, Request
 from scheduling.autoscaler.clouds.identity import (
@@ -71,8 +72,8 @@ class Identity:
         if not file or not role:
             raise NoneHereError
         try:
-            token = Path(file).read_text().strip()
-        except OSError as error:
+            token = read_text(Path(file)).strip()
+        except UnreadableError as error:
             raise GroupError(f"AWS_WEB_IDENTITY_TOKEN_FILE: {error}") from None
         form = {
             "Action": "AssumeRoleWithWebIdentity",
@@ -102,8 +103,8 @@ class Identity:
             raise NoneHereError
         file = self._environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "")
         try:
-            token = Path(file).read_text().strip() if file else ""
-        except OSError as error:
+            token = read_text(Path(file)).strip() if file else ""
+        except UnreadableError as error:
             raise GroupError(f"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE: {error}") from None
         token = token or self._environment.get("AWS_CONTAINER_AUTHORIZATION_TOKEN", "")
         request = Request("GET", url, {"Authorization": token} if token else {})

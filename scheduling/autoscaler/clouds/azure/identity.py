@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlencode
 
+from cluster.reading import UnreadableError, read_text
 from scheduling.autoscaler.clouds.bearer import Bearers, Token
 from scheduling.autoscaler.clouds.http import Http, Request
 from scheduling.autoscaler.clouds.identity import NoneHereError, from_program, never_throttled, of_machine, told_json
@@ -64,9 +65,9 @@ class AzureBearers(Bearers):
             form["client_secret"] = secret
         else:
             try:
-                form |= {"client_assertion": Path(file).read_text().strip(), "client_assertion_type": _ASSERTION}
-            except OSError as error:
-                raise GroupError(f"the token of the workload identity can't be read: {error}") from None
+                form |= {"client_assertion": read_text(Path(file)).strip(), "client_assertion_type": _ASSERTION}
+            except UnreadableError as error:
+                raise GroupError(f"the token of the workload identity: {error}") from None
         url = f"{(self._get('AZURE_AUTHORITY_HOST') or _AUTHORITY).rstrip('/')}/{tenant}/oauth2/v2.0/token"
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         request = Request("POST", url, headers, urlencode(form).encode())

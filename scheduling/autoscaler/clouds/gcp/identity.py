@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
+from cluster.reading import UnreadableError, read_text
 from scheduling.autoscaler.clouds.bearer import Bearers, Token
 from scheduling.autoscaler.clouds.http import Http, Request
 from scheduling.autoscaler.clouds.identity import NoneHereError, from_program, never_throttled, of_machine, told_json
@@ -74,10 +75,10 @@ class GcpBearers(Bearers):
                 form = {"grant_type": "refresh_token", **{name: key[name] for name in names}}
             else:
                 raise GroupError(
-                    f"credentials of the type {key['type']} are not read here; use a service account of the machine or the pod"
+                    "credentials of this type are not read here; use a service account of the machine or the pod"
                 )
-        except (ValueError, KeyError, TypeError) as error:
-            raise GroupError(f"the key for Google Cloud can't be read: {error!r}; {_ADVICE}") from None
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise GroupError(f"the key for Google Cloud can't be read: it is no key in JSON; {_ADVICE}") from None
         url = key.get("token_uri", "https://oauth2.googleapis.com/token")
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         request = Request("POST", url, headers, urlencode(form).encode())
@@ -88,10 +89,10 @@ class GcpBearers(Bearers):
         folder = self._environment.get("CLOUDSDK_CONFIG") or f"{self._environment.get('HOME', '/')}/.config/gcloud"
         file = Path(named) if named else Path(folder) / "application_default_credentials.json"
         try:
-            return file.read_text()
-        except OSError as error:
+            return read_text(file)
+        except UnreadableError as error:
             if named:
-                raise GroupError(f"the key for Google Cloud can't be read: {error}; {_ADVICE}") from None
+                raise GroupError(f"the key for Google Cloud: {error}; {_ADVICE}") from None
             raise NoneHereError from None
 
     def _machine(self) -> Token:

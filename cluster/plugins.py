@@ -1,0 +1,37 @@
+"""The provider plugins that Pulumi's engine runs: programs that hold a cloud's credentials while a stack is built.
+
+No list of their checksums is published where it could be collected from, so a spec gives one in artefacts.sha256.
+"""
+
+from __future__ import annotations
+
+import platform
+
+from cluster import versions
+from cluster.artefacts import Artefact
+from cluster.spec import Cloud
+
+_PACKAGES = {
+    Cloud.AWS: ("aws", versions.PULUMI_AWS),
+    Cloud.AZURE: ("azure-native", versions.PULUMI_AZURE_NATIVE),
+    Cloud.GCP: ("gcp", versions.PULUMI_GCP),
+}
+SYSTEMS = ("linux-amd64", "linux-arm64", "darwin-amd64", "darwin-arm64")
+"""Of operators' machines: GOOS-GOARCH."""
+_GOARCH = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def this_system() -> str:
+    """Of this machine, as one of `SYSTEMS`."""
+    machine = platform.machine().lower()
+    return f"{platform.system().lower()}-{_GOARCH.get(machine, machine)}"
+
+
+def plugin_of(cloud: Cloud, system: str) -> Artefact | None:
+    """The archive of the cloud's plugin, None for a lab, which has none. Its name is that of Pulumi's package."""
+    if cloud not in _PACKAGES:
+        return None
+    name, version = _PACKAGES[cloud]
+    repository = f"github.com/pulumi/pulumi-{name}"
+    file = f"pulumi-resource-{name}-v{version}-{system}.tar.gz"
+    return Artefact(name, version, f"{repository}/releases/download/v{version}/{file}")

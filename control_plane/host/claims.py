@@ -1,0 +1,139 @@
+"""Which addresses a node may have in its serving certificate.
+
+A machine at a site has those of the spec, which operators write into a ConfigMap, so that a machine more does not replace API
+servers. A worker in the region is in no spec: it gets the one address that its Node says, if it lies among workers' and is
+nobody else's, and keeps it for as long as that Node exists, because a Node's addresses are written by its own kubelet. So
+whoever has got a node's address once, at its first start, can't be given another one's later.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from .api import Api, ApiError
+
+CONFIGMAPS = "/api/v1/namespaces/menagerie-serving/configmaps"
+HOSTS, WORKERS = "hosts", "workers"
+KEY = "hosts.json"
+NODES = "/api/v1/nodes"
+Address = ipaddress.IPv4Address
+
+
+class NotYet(Exception):
+    """What decides about a request is not there yet."""
+
+
+class Refused(Exception):
+    """A node must not have the addresses that it asks for."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """uid: tells it from another of its name. addresses: what its kubelet says."""
+
+    uid: str
+    addresses: frozenset[str]
+
+
+def nodes(listed: list[dict[str, Any]]) -> dict[str, Node]:
+    """Name -> node, of what the API lists."""
+    found = {}
+    for each in listed:
+        said = each.get("status", {}).get("addresses") or []
+        inside = frozenset(str(one.get("address")) for one in said if one.get("type") == "InternalIP")
+        found[each["metadata"]["name"]] = Node(each["metadata"]["uid"], inside)
+    return found
+
+
+def living(records: dict[str, str], known: dict[str, Node]) -> dict[str, str]:
+    """Of records of which worker has which address, those whose very Node exists: name -> "<uid> <address>"."""
+    return {name: text for name, text in records.items() if name in known and text.split(" ")[0] == known[name].uid}
+
+
+def claim(name: str, address: Address, known: dict[str, Node], records: dict[str, str]) -> str:
+    """The record by which a worker in the region has an address from now on. Refused, NotYet.
+
+    records: those of `living`. A record is worth more than what Nodes say: who has one can't take, and can't block, what
+    another one has or is about to get.
+    """
+    own = known.get(name)
+    if own is None:
+        raise NotYet(f"there is no Node {name} yet")
+    if name in records:
+        had = records[name].split(" ")[1]
+        if had != str(address):
+            raise Refused(f"it has had {had} since it joined, and asks for {address}")
+        return records[name]
+    if str(address) not in own.addresses:
+        raise NotYet(f"Node {name} does not say that it has {address}")
+    owners = [other for other, text in records.items() if text.split(" ")[1] == str(address)]
+    owners += [
+        other for other, node in known.items() if other not in {name, *records} and str(address) in node.addresses
+    ]
+    if owners:
+        raise Refused(f"{address} is {', '.join(sorted(owners))}'s")
+    return f"{own.uid} {address}"
+
+
+class Claims:
+    """The addresses of a cluster's nodes. ranges: where workers in the region have theirs; () where there are none."""
+
+    def __init__(self, api: Api, ranges: tuple[ipaddress.IPv4Network, ...]) -> None:
+        self._api, self._ranges = api, ranges
+
+    def settle(self, name: str, addresses: tuple[Address, ...]) -> None:
+        """Let a node have these addresses, and remember that it has them. Refused, NotYet, ApiError."""
+        hosts = self._hosts()
+        if name in hosts:
+            foreign = [str(each) for each in addresses if str(each) != hosts[name]]
+            if foreign:
+                raise Refused(f"{name} is {hosts[name]} by the spec, and asks for {', '.join(foreign)}")
+            return
+        if not self._ranges:
+            raise NotYet(f"{name} is no host that the cluster was told of; run ./menagerie configure")
+        if len(addresses) > 1:
+            raise Refused(f"a worker in the region has one address, and {name} asks for {len(addresses)}")
+        for each in addresses:
+            self._settle_worker(name, each, frozenset(hosts.values()))
+
+    def _settle_worker(self, name: str, address: Address, taken: frozenset[str]) -> None:
+        if str(address) in taken or not any(address in network for network in self._ranges):
+            raise Refused(f"{name} is no host of the spec, and {address} is no address of workers in the region")
+        found = self._api.call("GET", f"{CONFIGMAPS}/{WORKERS}")
+        before = found.get("data") or {}
+        own = self._node(name)
+        if name in living(before, own):
+            claim(name, address, own, before)
+            return
+        # Many megabytes in a large cluster, and needed once for each worker.
+        known = nodes(self._api.call("GET", NODES)["items"])
+        records = living(before, known)
+        # With the version that was read: another host's approver may have given the address meanwhile.
+        self._write({**found, "data": {**records, name: claim(name, address, known, records)}})
+
+    def _node(self, name: str) -> dict[str, Node]:
+        try:
+            return nodes([self._api.call("GET", f"{NODES}/{name}")])
+        except ApiError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            raise NotYet(f"there is no Node {name} yet") from None
+
+    def _write(self, made: dict[str, Any]) -> None:
+        thing = {**made, "apiVersion": "v1", "kind": "ConfigMap"}
+        try:
+            self._api.call("PUT", f"{CONFIGMAPS}/{WORKERS}", thing)
+        except ApiError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            raise NotYet("another approver has just decided about an address") from None
+
+    def _hosts(self) -> dict[str, str]:
+        """Machine of the spec -> its address."""
+        found = self._api.call("GET", f"{CONFIGMAPS}/{HOSTS}")
+        hosts: dict[str, str] = json.loads((found.get("data") or {}).get(KEY, "{}"))
+        return hosts

@@ -1,0 +1,269 @@
+"""node-join-approver: approves the client certificates of hosts that join, each for the one name that it may have.
+
+A bootstrap token says who asks, and nobody else approves: kubeadm's rule that lets every bearer of a token be any node is
+taken away (`bootstrap`). A token for one host names it in a group, and is approved for that name alone. The region's token can be
+read by every worker there, so it proves nothing: the cloud must know a machine of that name among the cluster's workers, and
+no Node may have the name since that machine was made. Requests that are not approved stay pending, with the reason in the
+journal.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import calendar
+import json
+import os
+import re
+import subprocess
+import time
+from pathlib import Path
+from typing import Any, Callable, Iterable, NamedTuple
+
+from . import csr
+from .api import WATCH_S, Api, ApiError, forever
+from .der import Malformed
+
+LIST = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
+SELECTOR = "fieldSelector=spec.signerName%3Dkubernetes.io%2Fkube-apiserver-client-kubelet"
+NODE = "system:node:"
+BEARER = "system:bootstrap:"
+BEARERS = "system:bootstrappers"
+ONE = "system:bootstrappers:menagerie:node:"
+"""Begins the group of a token for one host; its name follows. See `control_plane.joining`."""
+REGION = "system:bootstrappers:menagerie:region"
+NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+# RSA kubelets ask for key encipherment too.
+USAGES = ({"digital signature", "client auth"}, {"digital signature", "key encipherment", "client auth"})
+MACHINE = "/usr/local/sbin/menagerie-machine"
+LOOK_S = 5
+"""How often requests are looked at again that wait for the cloud."""
+SKEW_S = 10.0
+"""Between the clocks of the cloud and of API servers. A machine boots for longer than that before it asks, and a name that
+comes again comes later."""
+
+
+class Refused(Exception):
+    """Why a request is not approved."""
+
+
+class Claim(NamedTuple):
+    """Who a request wants to be. key: tells its key from others. in_region: whether the token proves nothing of the name.
+
+    asked: Unix time.
+    """
+
+    name: str
+    key: bytes
+    in_region: bool
+    asked: float
+
+
+def claim(request: dict[str, Any]) -> Claim:
+    """What a CertificateSigningRequest claims. Refused unless it is what a kubelet asks with a token of ours."""
+    spec = request["spec"]
+    user, groups = str(spec.get("username", "")), spec.get("groups") or []
+    if spec.get("signerName") != SIGNER:
+        raise Refused(f"signer {spec.get('signerName')}")
+    if not user.startswith(BEARER) or BEARERS not in groups:
+        raise Refused(f"asked for by {user}, which is no bootstrap token")
+    usages = spec.get("usages") or []
+    if set(usages) not in USAGES or len(usages) != len(set(usages)):
+        raise Refused(f"usages {', '.join(usages)}")
+    try:
+        found = csr.parse(base64.b64decode(spec["request"], validate=True).decode("ascii"))
+    except (Malformed, binascii.Error, UnicodeDecodeError, KeyError) as error:
+        raise Refused(f"unreadable: {error}") from None
+    name = _name(found)
+    named = sorted(group[len(ONE) :] for group in groups if group.startswith(ONE))
+    in_region = REGION in groups
+    if len(named) + in_region != 1:
+        raise Refused(
+            f"{user} names {' and '.join([*named, *['the region'] * in_region]) or 'no host'}; it must name one. "
+            "`menagerie configure` makes such tokens"
+        )
+    if named and named != [name]:
+        raise Refused(f"{user} is for {named[0]}, and asks to be {name}")
+    if in_region and "." in name:
+        raise Refused(f"the name {name}: a machine of the region has one name, which is without a domain")
+    made = request["metadata"]["creationTimestamp"]
+    return Claim(name, found.key, in_region, seconds(made))
+
+
+def _name(found: csr.Request) -> str:
+    if found.organizations != ("system:nodes",):
+        raise Refused(f"organizations {', '.join(found.organizations) or 'none'}")
+    if found.dns_names or found.addresses or found.others:
+        raise Refused("alternative names, which a kubelet's client certificate has none of")
+    name = found.common_name[len(NODE) :]
+    if not found.common_name.startswith(NODE) or not NAME.fullmatch(name):
+        raise Refused(f"the name {found.common_name}, which is no node's")
+    return name
+
+
+def unattested(
+    asked: Claim, machine: float | None, node: float | None, rivals: Iterable[tuple[str, Claim]]
+) -> str | None:
+    """Why the region's token is not enough for this claim, None where it is.
+
+    machine: when the cloud's machine of that name was made, None where there is none. node: when its Node was.
+    rivals: name -> claim of all other requests that were not denied. Times are Unix times.
+    """
+    if machine is None:
+        return f"the cloud has no machine {asked.name} among the cluster's workers"
+    if asked.asked < machine - SKEW_S:
+        return f"asked for before the machine {asked.name} was made"
+    if node is not None and node > machine:
+        return (
+            f"{asked.name} is a node since its machine was made. Where it has lost its certificate, replace the machine, or "
+            f"'kubectl delete node {asked.name}' lets it join anew"
+        )
+    others = sorted(
+        request
+        for request, each in rivals
+        if each.in_region and each.name == asked.name and each.key != asked.key and each.asked >= machine - SKEW_S
+    )
+    if others:
+        return (
+            f"{', '.join(others)} asks to be {asked.name} with another key, and neither is believed: replace the machine, or "
+            f"'kubectl delete csr {' '.join(others)}' where that one is known to be false"
+        )
+    return None
+
+
+def machine_of(name: str) -> float | None:
+    """When the cloud's machine of that name was made (Unix time), None where the cloud has none. Refused without an answer."""
+    try:
+        done = subprocess.run([MACHINE, name], check=False, capture_output=True, timeout=60)
+        if done.returncode:
+            raise Refused(f"the cloud was not asked about {name}: {done.stderr.decode(errors='replace').strip()}")
+        made = json.loads(done.stdout)["made"]
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
+        raise Refused(f"the cloud was not asked about {name}: {error!r}") from None
+    return None if made is None else float(made)
+
+
+def pending(request: dict[str, Any]) -> bool:
+    """Whether nobody decided about it yet."""
+    return not request.get("status", {}).get("conditions") and not request.get("status", {}).get("certificate")
+
+
+def denied(request: dict[str, Any]) -> bool:
+    return any(each["type"] == "Denied" for each in request.get("status", {}).get("conditions") or ())
+
+
+def approval(request: dict[str, Any], message: str) -> dict[str, Any]:
+    """The object to send back to approve `request`."""
+    condition = {"type": "Approved", "status": "True", "reason": "MenagerieNodeJoin", "message": message}
+    return {
+        **request,
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "status": {**request.get("status", {}), "conditions": [condition]},
+    }
+
+
+def seconds(stamp: str) -> float:
+    """Unix time of a time as the API writes it."""
+    return calendar.timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ"))
+
+
+class Approver:
+    """Decides about each request; a refusal is told once, and those of the region are looked at again."""
+
+    def __init__(
+        self,
+        api: Api,
+        machine: Callable[[str], float | None] = machine_of,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._api = api
+        self._machine = machine
+        self._clock = clock
+        self._told: dict[str, str] = {}
+        self._waits: dict[str, tuple[float, float]] = {}
+        """uid -> when it was first looked at, and when it is looked at next: less often the longer it waits."""
+
+    def decide(self, request: dict[str, Any]) -> None:
+        """Approve, or say why not. Losing a race against the approver of another host is success."""
+        uid = request["metadata"]["uid"]
+        if not pending(request):
+            self._waits.pop(uid, None)
+            return
+        try:
+            wanted = claim(request)
+            if wanted.in_region:
+                if self._waits.get(uid, (0.0, 0.0))[1] > self._clock():
+                    return
+                self._attest(uid, wanted)
+        except Refused as refusal:
+            self._tell(request, str(refusal))
+            return
+        self._approve(request, wanted)
+
+    def _attest(self, uid: str, wanted: Claim) -> None:
+        now = self._clock()
+        first = self._waits.get(uid, (now, now))[0]
+        self._waits[uid] = first, now + max(float(LOOK_S), (now - first) / 10)
+        machine, node = self._machine(wanted.name), self._node(wanted.name)
+        # Listed last, and anew: of two that approvers of two hosts decide about at once, one sees the other.
+        reason = unattested(wanted, machine, node, ()) or unattested(wanted, machine, node, self._rivals(uid))
+        if reason:
+            raise Refused(reason)
+        self._waits.pop(uid)
+
+    def _node(self, name: str) -> float | None:
+        try:
+            return seconds(self._api.call("GET", f"/api/v1/nodes/{name}")["metadata"]["creationTimestamp"])
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+
+    def _rivals(self, uid: str) -> Iterable[tuple[str, Claim]]:
+        for request in self._api.call("GET", f"{LIST}?{SELECTOR}")["items"]:
+            if request["metadata"]["uid"] != uid and not denied(request):
+                try:
+                    yield request["metadata"]["name"], claim(request)
+                except Refused:
+                    continue
+
+    def _approve(self, request: dict[str, Any], wanted: Claim) -> None:
+        name = request["metadata"]["name"]
+        by = "a machine of the cluster in the cloud" if wanted.in_region else "its own token"
+        try:
+            self._api.call("PUT", f"{LIST}/{name}/approval", approval(request, by))
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+            return
+        print(f"{name} approved: {wanted.name} joins, by {by}", flush=True)
+
+    def _tell(self, request: dict[str, Any], reason: str) -> None:
+        if self._told.setdefault(request["metadata"]["uid"], "") != reason:
+            self._told[request["metadata"]["uid"]] = reason
+            print(f"{request['metadata']['name']} is left pending: {reason}", flush=True)
+
+    def follow(self) -> None:
+        """Decide about all that is there, then about what comes, until the server ends the watch."""
+        listed = self._api.call("GET", f"{LIST}?{SELECTOR}")
+        uids = {item["metadata"]["uid"] for item in listed["items"]}
+        self._told = {uid: reason for uid, reason in self._told.items() if uid in uids}
+        self._waits = {uid: wait for uid, wait in self._waits.items() if uid in uids}
+        # Whoever proves a name by its token waits for no cloud.
+        for item in sorted(listed["items"], key=lambda item: REGION in (item["spec"].get("groups") or ())):
+            self.decide(item)
+        version, lasting = listed["metadata"]["resourceVersion"], LOOK_S if self._waits else WATCH_S
+        for item in self._api.watch(f"{LIST}?{SELECTOR}", version, lasting):
+            self.decide(item)
+            if self._waits and lasting == WATCH_S:
+                return
+
+
+def main() -> None:
+    forever(Approver(Api(Path(os.environ["CREDENTIALS_DIRECTORY"], "kubeconfig"))).follow)
+
+
+if __name__ == "__main__":
+    main()

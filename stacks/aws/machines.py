@@ -1,0 +1,33 @@
+"""What API servers may know of machines: whether one is of the cluster's pools, before it is let in as a node."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from cluster.spec import Cluster
+from control_plane import paths
+from stacks import machines
+from stacks.aws.tags import named
+from stacks.payloads import WORKERS
+
+_PROGRAM = Path(__file__).with_name("menagerie_machine.py")
+
+
+def program(
+    cluster: Cluster, url: str = "", metadata: str = "http://169.254.169.254", library: str = paths.LIBRARY
+) -> str:
+    """Its text. No URL has a slash at its end. library: where `menagerie_host` is."""
+    pools = [name for name, pool in cluster.spec.pools.items() if pool.site is None]
+    region = str(cluster.spec.control_plane.region)
+    # The provider ends a group's name with a hyphen and digits (`stacks.aws.tags`).
+    groups = {f"{WORKERS}-{name}": named(cluster, f"pool-{name}", "launch_template") + "-" for name in pools}
+    values = {
+        "LIBRARY_OF_HOST": library,
+        "GROUPS_OF_POOLS": json.dumps(groups, sort_keys=True),
+        "CLUSTER_NAME": cluster.name,
+        "REGION_NAME": region,
+        "EC2_URL": url or f"https://ec2.{region}.amazonaws.com",
+        "METADATA_URL": metadata,
+    }
+    return machines.filled(_PROGRAM, values)

@@ -1,0 +1,32 @@
+"""What API servers may know of machines: whether one is of the cluster's pools, before it is let in as a node."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from cluster.spec import Cluster
+from control_plane import paths
+from stacks import machines
+from stacks.azure.tags import host_prefix, scale_set_name, workers_group_name
+
+READ_MACHINES = ("Microsoft.Compute/virtualMachineScaleSets/virtualMachines/read",)
+_PROGRAM = Path(__file__).with_name("menagerie_machine.py")
+
+
+def program(
+    cluster: Cluster,
+    url: str = "https://management.azure.com",
+    metadata: str = "http://169.254.169.254",
+    library: str = paths.LIBRARY,
+) -> str:
+    """Its text. No URL has a slash at its end. library: where `menagerie_host` is."""
+    pools = [name for name, pool in cluster.spec.pools.items() if pool.site is None]
+    values = {
+        "LIBRARY_OF_HOST": library,
+        "SETS_OF_POOLS": json.dumps({host_prefix(name): scale_set_name(name) for name in pools}, sort_keys=True),
+        "GROUP_OF_WORKERS": workers_group_name(cluster),
+        "MANAGER_URL": url,
+        "METADATA_URL": metadata,
+    }
+    return machines.filled(_PROGRAM, values)

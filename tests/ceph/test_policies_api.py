@@ -1,0 +1,142 @@
+"""Who may name a team's class, and what Rook's controllers may make, on a real API server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ceph import classes
+from ceph.names import NAMESPACE, of
+from cluster.spec import Cluster
+from control_plane.objects import Object, applied
+from tests.control_plane.real_api import PATIENCE_S, RealApi, running
+from tests.programs import program
+
+ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+CLAIMS, MERGE = "/api/v1/namespaces/{}/persistentvolumeclaims", "application/merge-patch+json"
+ACCOUNT = f"system:serviceaccount:{NAMESPACE}:rook-csi-rbd-provisioner-sa"
+CREATED, OK, FORBIDDEN, INVALID = 201, 200, 403, 422
+
+
+@pytest.fixture(scope="module")
+def policies(narwhal: Cluster) -> tuple[Object, ...]:
+    return (*classes.class_policy(of(narwhal)), *classes.volume_policy())
+
+
+@pytest.fixture(scope="module")
+def api(policies: tuple[Object, ...], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
+    """With a namespace of team robotics, and one of nobody."""
+    with running(program, tmp_path_factory.mktemp("api")) as ready:
+        for name, labels in (("arms", {"menagerie.dev/team": "robotics"}), ("none", {})):
+            body = {"metadata": {"name": name, "labels": labels}}
+            assert ready.call("POST", "/api/v1/namespaces", body)[0] == CREATED
+        in_force(ready, policies)
+        yield ready
+
+
+def in_force(api: RealApi, policies: tuple[Object, ...]) -> None:
+    for thing in policies:
+        status, said = api.apply(applied(thing))
+        assert status < 300, said
+    until(lambda: tried(api, "none", "block-robotics")[0] == FORBIDDEN)
+    until(lambda: "rook-ceph" in str(api.call("POST", f"{VOLUMES}?dryRun=All", volume(HOST), as_user=ACCOUNT)[1]))
+
+
+def until(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not what():
+        assert time.monotonic() < deadline, "never came"
+        time.sleep(0.1)
+
+
+def claim(storage_class: str | None, annotation: str | None = None, name: str = "x") -> dict[str, Any]:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    named = {} if storage_class is None else {"storageClassName": storage_class}
+    noted = {} if annotation is None else {"annotations": {ANNOTATION: annotation}}
+    return {"metadata": {"name": name, **noted}, "spec": spec | named}
+
+
+def tried(api: RealApi, namespace: str, storage_class: str | None, annotation: str | None = None) -> tuple[int, str]:
+    path = f"{CLAIMS.format(namespace)}?dryRun=All"
+    status, answer = api.call("POST", path, claim(storage_class, annotation))
+    return status, str(answer.get("message", ""))
+
+
+def test_a_team_can_not_use_up_the_quota_of_another(api: RealApi) -> None:
+    status, said = tried(api, "none", "block-robotics")
+    told = "block-robotics is for namespaces with the label menagerie.dev/team=robotics"
+    assert (status, told in said) == (FORBIDDEN, True), said
+    assert tried(api, "arms", "file-language")[0] == FORBIDDEN
+    for namespace, mine in (("arms", "block-robotics"), ("arms", "file-robotics"), ("none", "another"), ("none", None)):
+        assert tried(api, namespace, mine)[0] == CREATED
+
+
+def test_the_annotation_of_old_is_no_way_to_another_teams_class(api: RealApi) -> None:
+    """It wins over the field, whatever that says."""
+    for storage_class in (None, "", "another", "block-robotics"):
+        status, said = tried(api, "none", storage_class, "block-robotics")
+        assert (status, "block-robotics is for namespaces with the label" in said) == (FORBIDDEN, True), said
+    assert tried(api, "arms", "file-robotics", "file-language")[0] == FORBIDDEN
+    assert tried(api, "arms", None, "block-robotics")[0] == CREATED
+    assert tried(api, "none", None, "another")[0] == CREATED
+
+
+def test_a_class_can_not_be_patched_in_later(api: RealApi) -> None:
+    path = CLAIMS.format("none")
+    assert api.call("POST", path, claim(None, name="later"))[0] == CREATED
+    named = {"spec": {"storageClassName": "block-robotics"}}
+    status, answer = api.call("PATCH", f"{path}/later", named, MERGE)
+    assert (status, "is for namespaces with the label" in answer["message"]) == (FORBIDDEN, True), answer
+    # The annotation can't be changed at all (k8s.io/kubernetes, ValidatePersistentVolumeClaimUpdate).
+    noted = {"metadata": {"annotations": {ANNOTATION: "block-robotics"}}}
+    assert api.call("PATCH", f"{path}/later", noted, MERGE)[0] == INVALID
+    api.call("PATCH", f"{path}/later/status", noted, MERGE)
+    kept = api.call("GET", f"{path}/later")[1]
+    assert (ANNOTATION in kept["metadata"].get("annotations", {}), "storageClassName" in kept["spec"]) == (False, False)
+    for fine in ({"metadata": {"annotations": {"a": "b"}}}, {"spec": {"storageClassName": "another"}}):
+        assert api.call("PATCH", f"{path}/later", fine, MERGE)[0] == OK
+
+
+def test_a_claim_from_before_the_policy_lives_on_and_ends(api: RealApi, policies: tuple[Object, ...]) -> None:
+    path = CLAIMS.format("none")
+    for thing in policies:
+        api.call("DELETE", applied(thing)["path"])
+    until(lambda: api.call("POST", path, claim("block-robotics", name="before"))[0] == CREATED)
+    in_force(api, policies)
+    for finalizers in (["a.example.org/b"], None):
+        assert api.call("PATCH", f"{path}/before", {"metadata": {"finalizers": finalizers}}, MERGE)[0] == OK
+    assert api.call("DELETE", f"{path}/before")[0] == OK
+
+
+VOLUMES = "/api/v1/persistentvolumes"
+HOST = {"hostPath": {"path": "/"}}
+CEPH = {"csi": {"driver": f"{NAMESPACE}.rbd.csi.ceph.com", "volumeHandle": "v"}}
+
+
+def volume(source: dict[str, Any]) -> dict[str, Any]:
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "x", **source}
+    return {"metadata": {"name": "v"}, "spec": spec}
+
+
+def test_a_stolen_token_of_rooks_makes_no_folder_of_a_host_a_volume(api: RealApi) -> None:
+    # Rook's release gives its accounts the right to make volumes.
+    rights = {
+        "metadata": {"name": "v"},
+        "rules": [{"apiGroups": [""], "resources": ["persistentvolumes"], "verbs": ["create"]}],
+    }
+    given = {
+        "metadata": {"name": "v"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "v"},
+        "subjects": [{"kind": "User", "name": ACCOUNT, "apiGroup": "rbac.authorization.k8s.io"}],
+    }
+    for plural, body in (("clusterroles", rights), ("clusterrolebindings", given)):
+        assert api.call("POST", f"/apis/rbac.authorization.k8s.io/v1/{plural}", body)[0] == CREATED
+    until(lambda: api.call("POST", f"{VOLUMES}?dryRun=All", volume(CEPH), as_user=ACCOUNT)[0] == CREATED)
+    status, said = api.call("POST", VOLUMES, volume(HOST), as_user=ACCOUNT)
+    assert (status, "make and change volumes of rook-ceph.rbd.csi.ceph.com" in said["message"]) == (FORBIDDEN, True), (
+        said
+    )
+    assert api.call("POST", f"{VOLUMES}?dryRun=All", volume(HOST))[0] == CREATED

@@ -1,0 +1,255 @@
+"""node-join-approver: which claim to be a node is believed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.quantities import parse_name
+from control_plane import joining, units
+from control_plane.host import joining as program
+from control_plane.host import tokens
+from control_plane.host.joining import Approver, Claim, Refused, claim, unattested
+from network.addresses import plan
+from tests.control_plane.joins import CLIENT, asked_pem, new_key
+
+KEY = new_key()
+NODE = "system:node:worker-1"
+OWN = joining.group_of("worker-1")
+ASKED = 1_000_000.0
+"""2026 is not needed."""
+STAMP = "1970-01-12T13:46:40Z"
+
+
+def request(pem: str = "", groups: tuple[str, ...] = (OWN,), name: str = "csr-1", **changes: Any) -> dict[str, Any]:
+    spec = {
+        "signerName": CLIENT,
+        "username": "system:bootstrap:abcdef",
+        "groups": ["system:bootstrappers", joining.TOKENS, *groups, "system:authenticated"],
+        "usages": ["digital signature", "client auth"],
+        "request": pem or asked_pem(KEY, NODE),
+    }
+    return {"metadata": {"name": name, "uid": name, "creationTimestamp": STAMP}, "spec": spec | changes, "status": {}}
+
+
+def test_a_claim_is_who_a_kubelet_asks_to_be_by_the_token_of_that_host() -> None:
+    found = claim(request())
+    assert (found.name, found.in_region, found.asked) == ("worker-1", False, ASKED)
+    assert found.key == claim(request(asked_pem(KEY, "system:node:worker-1"))).key
+    assert found.key != claim(request(asked_pem(new_key(), NODE))).key
+
+
+def test_a_machine_of_the_region_has_no_second_name_by_a_domain_that_nobody_checks() -> None:
+    asked = asked_pem(KEY, "system:node:i-0123456789abcdef0.invented")
+    with pytest.raises(Refused, match="one name, which is without a domain"):
+        claim(request(asked, groups=(joining.REGION,)))
+
+
+def test_the_regions_token_claims_any_name_and_proves_none() -> None:
+    assert claim(request(groups=(joining.REGION,))).in_region
+
+
+WRONG = {
+    "another host's token": (request(groups=(joining.group_of("worker-2"),)), "is for worker-2, and asks to be worker-1"),
+    "a longer name": (request(groups=(joining.group_of("worker-11"),)), "is for worker-11"),
+    "two hosts' token": (request(groups=(OWN, joining.group_of("worker-2"))), "names worker-1 and worker-2"),
+    "a host's and the region's": (request(groups=(OWN, joining.REGION)), "names worker-1 and the region"),
+    "a token of an earlier release": (request(groups=()), "names no host"),
+    "a person": (request(username="alice"), "no bootstrap token"),
+    "a node": (request(username="system:node:worker-1", groups=("system:nodes",)), "no bootstrap token"),
+    "a token's name alone": (request(groups=(OWN,)) | {"spec": request()["spec"] | {"groups": [OWN]}}, "no bootstrap"),
+    "another signer": (request(signerName="kubernetes.io/kube-apiserver-client"), "signer"),
+    "a server's usage": (request(usages=["digital signature", "client auth", "server auth"]), "usages"),
+    "a usage twice": (request(usages=["digital signature", "client auth", "client auth"]), "usages"),
+    "no usages": (request(usages=[]), "usages"),
+    "masters": (request(asked_pem(KEY, NODE, "system:masters")), "organizations system:masters"),
+    "a person's name": (request(asked_pem(KEY, "alice")), "the name alice"),
+    "no name": (request(asked_pem(KEY, "system:node:")), "the name system:node:"),
+    "a name with a slash": (request(asked_pem(KEY, "system:node:a/b")), "the name system:node:a/b"),
+    "alternative names": (request(asked_pem(KEY, NODE, names=["worker-1"])), "alternative names"),
+    "nonsense": (request("bm90IGEgcmVxdWVzdA=="), "unreadable"),
+    "bad base64": (request("%"), "unreadable"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "reason"), WRONG.values(), ids=WRONG)
+def test_anything_else_is_no_claim(asked: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Refused, match=re.escape(reason)):
+        claim(asked)
+
+
+@given(st.from_regex(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True))
+def test_every_name_of_a_host_fits_into_a_group_as_kubernetes_takes_it(name: str) -> None:
+    """k8s.io/cluster-bootstrap/token/api, BootstrapGroupPattern."""
+    assert parse_name(name) == name
+    assert re.fullmatch(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]", joining.group_of(name))
+
+
+def test_the_programs_on_hosts_know_the_groups_that_tokens_are_given() -> None:
+    assert (joining.group_of("") + "x", joining.REGION) == (program.ONE + "x", program.REGION)
+    assert joining.groups(joining.REGION) == tokens.GROUPS
+
+
+MINE = Claim("region-1", b"mine", True, ASKED)
+LATER, BEFORE = ASKED + 3600, ASKED - 30
+
+
+def rival(**changes: Any) -> list[tuple[str, Claim]]:
+    return [("csr-9", MINE._replace(key=b"theirs")._replace(**changes))]
+
+
+@pytest.mark.parametrize(
+    ("machine", "node", "rivals", "reason"),
+    [
+        (BEFORE, None, [], None),
+        (None, None, [], "the cloud has no machine region-1"),
+        (LATER, None, [], "before the machine region-1 was made"),
+        (BEFORE, BEFORE + 20, [], "kubectl delete node region-1"),
+        (BEFORE, BEFORE - 20, [], None),
+        (BEFORE, None, rival(), "kubectl delete csr csr-9"),
+        (BEFORE, None, rival(key=b"mine"), None),
+        (BEFORE, None, rival(name="region-2"), None),
+        (BEFORE, None, rival(in_region=False), None),
+        (BEFORE, None, rival(asked=BEFORE - 3600), None),
+        (0.0, None, [], None),
+        (0.0, 5.0, [], "is a node since its machine was made"),
+        (0.0, None, rival(asked=5.0), "with another key"),
+    ],
+    ids=[
+        "a machine of the cloud", "no machine", "asked too early", "a node already", "the node of a former machine",
+        "two keys", "the same key", "another name", "by a token of its own", "of a former machine",
+        "by its name alone", "by name, a node already", "by name, two keys",
+    ],
+)  # fmt: skip
+def test_the_regions_token_is_enough_for_a_machine_that_is_no_node_and_has_no_rival(
+    machine: float | None, node: float | None, rivals: list[tuple[str, Claim]], reason: str | None
+) -> None:
+    told = unattested(MINE, machine, node, rivals)
+    assert told is None if reason is None else reason in (told or "")
+
+
+def test_a_cloud_that_gives_no_answer_lets_nobody_in(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "menagerie-machine"
+    monkeypatch.setattr(program, "MACHINE", str(path))
+    for text in (None, "#!/bin/sh\necho busy >&2; exit 69\n", "#!/bin/sh\necho nonsense\n", "#!/bin/sh\necho '[]'\n"):
+        if text:
+            path.write_text(text)
+            path.chmod(0o755)
+        with pytest.raises(Refused, match="the cloud was not asked about region-1"):
+            program.machine_of("region-1")
+    path.write_text("""#!/bin/sh\n[ "$*" = region-1 ] && echo '{"made": 7.5}' || echo '{"made": null}'\n""")
+    assert (program.machine_of("region-1"), program.machine_of("region-2")) == (7.5, None)
+
+
+class Api:
+    """Lists what it was given, and keeps approvals."""
+
+    def __init__(self, *listed: dict[str, Any]) -> None:
+        self.listed = list(listed)
+        self.coming: list[dict[str, Any]] = []
+        self.approved: list[str] = []
+        self.watched: list[int] = []
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        if path.startswith("/api/v1/nodes/"):
+            raise program.ApiError(404, "no such node")
+        if method == "PUT":
+            self.approved.append(path.split("/")[-2])
+        return {"items": self.listed, "metadata": {"resourceVersion": "1"}}
+
+    def watch(self, path: str, version: str, wait_s: int) -> Any:
+        self.watched.append(wait_s)
+        yield from self.coming
+
+
+def in_region(name: str, pem: str) -> dict[str, Any]:
+    return request(pem, (joining.REGION,), name)
+
+
+def test_a_machine_that_the_cloud_does_not_know_yet_is_asked_about_again_and_less_often_by_and_by() -> None:
+    api, now, asked = Api(in_region("csr-1", asked_pem(KEY, NODE))), [0.0], []
+    answers: list[float | None] = [None] * 6 + [BEFORE]
+
+    def machine(name: str) -> float | None:
+        asked.append(now[0])
+        return answers.pop(0)
+
+    approver = Approver(api, machine, lambda: now[0])  # type: ignore[arg-type]
+    while answers:
+        approver.follow()
+        now[0] += 1.0 if now[0] < 20 else 60.0
+    assert asked[:4] == [0.0, 5.0, 10.0, 15.0]
+    assert api.approved == ["csr-1"]
+    assert set(api.watched) == {program.LOOK_S, program.WATCH_S}
+
+
+def test_a_request_that_comes_while_it_watches_is_decided_beside_those_that_it_knows() -> None:
+    first, second = (in_region(f"csr-{n}", asked_pem(new_key(), NODE)) for n in (1, 2))
+    decided = first | {"status": {"conditions": [{"type": "Approved"}]}}
+    api = Api(decided)
+    api.coming = [second]
+    approver = Approver(api, lambda name: BEFORE)  # type: ignore[arg-type]
+    approver.follow()
+    assert api.approved == []
+    denied = first | {"status": {"conditions": [{"type": "Denied"}]}}
+    other = Api(denied)
+    other.coming = [second]
+    Approver(other, lambda name: BEFORE).follow()  # type: ignore[arg-type]
+    assert other.approved == ["csr-2"]
+
+
+def test_of_two_that_approvers_of_two_hosts_decide_about_at_once_not_both_are_let_in() -> None:
+    """Neither has heard of the other's when it begins, and one approves before the other looks."""
+    first, second = (in_region(f"csr-{n}", asked_pem(new_key(), NODE)) for n in (1, 2))
+    server = Api(first)
+    here, there = (Approver(server, lambda name: BEFORE) for _ in range(2))  # type: ignore[arg-type]
+    server.listed = [first, second]
+    here.decide(first)
+    there.decide(second)
+    assert server.approved == []
+
+
+def test_who_proves_its_name_by_a_token_waits_for_no_cloud() -> None:
+    api, order = Api(in_region("csr-1", asked_pem(KEY, NODE)), request(name="csr-2")), []
+
+    def machine(name: str) -> float | None:
+        order.extend(api.approved)
+        return None
+
+    Approver(api, machine).follow()  # type: ignore[arg-type]
+    assert order == ["csr-2"]
+
+
+def test_a_refusal_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    approver = Approver(Api(request(username="alice")))  # type: ignore[arg-type]
+    for _ in range(3):
+        approver.follow()
+    assert capsys.readouterr().out.count("csr-1 is left pending") == 1
+
+
+def test_a_lost_race_is_no_error_and_any_other_refusal_is_one() -> None:
+    class Refusing(Api):
+        status = 409
+
+        def call(self, method: str, path: str, body: Any = None) -> Any:
+            if method == "PUT":
+                raise program.ApiError(self.status, "no")
+            return super().call(method, path, body)
+
+    api = Refusing(request())
+    Approver(api).follow()  # type: ignore[arg-type]
+    api.status = 403
+    with pytest.raises(program.ApiError):
+        Approver(api).follow()  # type: ignore[arg-type]
+
+
+def test_its_unit_runs_as_nobody_else_and_reads_its_kubeconfig_alone(lab: Any) -> None:
+    (unit,) = (each for each in units.units(lab, plan(lab)) if each.name == f"{joining.NAME}.service")
+    assert unit.user == joining.NAME
+    assert unit.credentials == (("kubeconfig", f"/etc/kubernetes/{joining.NAME}.conf"),)
+    assert subprocess.list2cmdline(unit.words).endswith("-m menagerie_host.joining")

@@ -1,0 +1,308 @@
+"""Whether a cluster exists is asked of its stack's backend: two checkouts with one state, and one with none at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pulumi
+import pytest
+
+from cluster.load import load_cluster
+from cluster.spec import Cluster
+from operations import stack as operation
+from tests.cli.terminal import Menagerie, command
+from tests.programs import program
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = ("operations.stack", "operations.build", "operations.record.store", "operations.configure")
+THREE = ("a", "b", "c")
+
+
+@pytest.fixture
+def horus() -> Cluster:
+    return load_cluster(ROOT / "inventories" / "horus" / "cluster.yaml")
+
+
+@pytest.fixture
+def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Menagerie:
+    """The command, with credentials of nobody, in a checkout that has done nothing yet."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "PULUMI_CONFIG_PASSPHRASE"):
+        monkeypatch.setenv(name, "tests")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("PULUMI_DEBUG_PROVIDERS", "aws:1")  # no plugin of ours is asked for, and none is started
+    monkeypatch.delenv("PULUMI_BACKEND_URL", raising=False)
+    in_checkout(monkeypatch, tmp_path / "fresh")
+    return command(monkeypatch, capsys)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A backend in which another checkout has built horus: three resources."""
+    cli, folder = program("pulumi"), tmp_path_factory.mktemp("made")
+    cluster = load_cluster(ROOT / "inventories" / "horus" / "cluster.yaml")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("operations.stack.pulumi_cli", lambda _: cli)
+        patch.setenv("PULUMI_CONFIG_PASSPHRASE", "tests")
+        patch.setenv("PULUMI_DEBUG_PROVIDERS", "aws:1")
+        patch.setenv("PULUMI_BACKEND_URL", f"file://{folder / 'backend'}")
+        (folder / "backend").mkdir()
+        in_checkout(patch, folder / "other")
+        declared(patch)
+        operation.make_stack(cluster, lambda _: None).up()
+    return folder / "backend"
+
+
+@pytest.fixture
+def shared(monkeypatch: pytest.MonkeyPatch, menagerie: Menagerie, made: Path, tmp_path: Path) -> Path:
+    """A copy of what was made, as the backend that the variable names."""
+    cli, folder = program("pulumi"), tmp_path / "shared"
+    monkeypatch.setattr("operations.stack.pulumi_cli", lambda _: cli)
+    shutil.copytree(made, folder)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{folder}")
+    return folder
+
+
+def in_checkout(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    for module in MODULES:
+        monkeypatch.setattr(f"{module}.STATE", folder / ".menagerie")
+    monkeypatch.setattr("operations.stack.ROOT", folder)
+
+
+def declared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def declare(_: Cluster) -> None:
+        for name in THREE:
+            pulumi.ComponentResource("tests:of:Existence", name)
+
+    monkeypatch.setattr("operations.stack.declare", declare)
+    operation.ROOT.mkdir(exist_ok=True)
+
+
+def left(backend: Path) -> int:
+    """Resources of horus that the backend knows, without the stack itself."""
+    files = list((backend / ".pulumi" / "stacks" / "menagerie").glob("horus.json"))
+    return sum(len(json.loads(file.read_text())["checkpoint"]["latest"]["resources"]) - 1 for file in files)
+
+
+def test_destroy_from_a_fresh_checkout_deletes_what_another_has_built(menagerie: Menagerie, shared: Path) -> None:
+    assert left(shared) == len(THREE)
+    ran = menagerie("destroy", "horus", "--yes")
+    assert ran.code == 0, ran.err
+    assert "horus is gone" in ran.out
+    assert left(shared) == 0
+
+
+@pytest.mark.parametrize("words", [("status", "horus"), ("kubeconfig", "horus"), ("configure", "horus", "--yes")])
+def test_a_fresh_checkout_finds_the_stack_and_says_what_it_lacks(
+    menagerie: Menagerie, shared: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def outputs(_: str, found: dict[str, object]) -> object:
+        seen.append("read")
+        raise operation.NotBuiltError("the stack was found")
+
+    monkeypatch.setattr("operations.access.Access.from_stack", outputs)
+    ran = menagerie(*words)
+    assert seen == ["read"], ran.err
+    assert "the stack was found" in ran.err
+
+
+def test_a_destroy_of_a_stack_that_no_backend_knows_names_the_one_that_was_looked_at(
+    menagerie: Menagerie, shared: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = tmp_path / "empty"
+    other.mkdir()
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{other}")
+    ran = menagerie("destroy", "horus", "--yes")
+    assert ran.code == 0, ran.err
+    assert f"file://{other} knows no stack horus; nothing was deleted" in " ".join(ran.out.split())
+    assert "nothing is left" not in ran.out
+    assert left(shared) == len(THREE)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("destroy", "horus", "--yes"), ("status", "horus"), ("kubeconfig", "horus"), ("configure", "horus", "--yes")],
+)
+def test_a_backend_that_can_not_be_read_is_an_error_of_its_own_kind_and_nothing_is_written(
+    menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    cli = program("pulumi")
+    monkeypatch.setattr("operations.stack.pulumi_cli", lambda _: cli)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path}/not-mounted")
+    ran = menagerie(*words)
+    assert ran.code == 5, ran.err
+    assert "not-mounted, which PULUMI_BACKEND_URL names, can't be read" in " ".join(ran.err.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stack_in_the_checkout_is_not_forgotten_for_a_variable_that_names_another_place(
+    menagerie: Menagerie, shared: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    own = operation.STATE / "horus" / "pulumi"
+    shutil.copytree(shared, own)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path / 'empty'}")
+    for words in (("destroy", "horus", "--yes"), ("status", "horus")):
+        ran = menagerie(*words)
+        assert ran.code == 2
+        assert f"horus has its stack in {own}" in " ".join(ran.err.split())
+    assert left(own) == len(THREE)
+
+
+def test_all_clusters_without_a_stack_are_told_without_the_cli(menagerie: Menagerie, tmp_path: Path) -> None:
+    def no_cli(_: object) -> Path:
+        raise AssertionError("the CLI was asked for")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("operations.stack.pulumi_cli", no_cli)
+        ran = menagerie("status", "--json")
+    assert ran.code == 0, ran.err
+    assert {row["state"] for row in ran.json["clusters"]} == {"not built"}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backend_is_asked_once_for_all_clusters(
+    menagerie: Menagerie, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[list[str]] = []
+    run = subprocess.run
+    monkeypatch.setattr("stacks.backend.subprocess.run", lambda words, **how: runs.append(words) or run(words, **how))
+    monkeypatch.setattr("operations.stack.access_to", _nothing)
+    ran = menagerie("status", "--json")
+    assert ran.code == 0, ran.err
+    assert [words[1:3] for words in runs] == [["stack", "ls"]]
+
+
+def _nothing(cluster: Cluster) -> None:
+    raise operation.NotBuiltError(cluster.name)
+
+
+def test_a_preview_of_a_cluster_without_a_stack_leaves_no_record(
+    monkeypatch: pytest.MonkeyPatch, shared: Path, horus: Cluster, tmp_path: Path
+) -> None:
+    declared(monkeypatch)
+    monkeypatch.delenv("PULUMI_BACKEND_URL")
+    with operation.stack_to_look_at(horus, lambda _: None) as opened:
+        assert opened.preview().changes == {"create": len(THREE) + 1}
+    assert list((tmp_path / "fresh").iterdir()) == []
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{shared}")
+    with operation.stack_to_look_at(horus, lambda _: None) as opened:
+        assert opened.preview().changes == {"same": len(THREE) + 1}
+
+
+READS = (
+    "audit lab",
+    "autoscaler explain horus default/pod",
+    "autoscaler plan horus",
+    "capacity",
+    "capacity horus",
+    "ceph render lab --facts docs",
+    "check",
+    "controllers show horus",
+    "etcd backups horus",
+    "etcd state horus",
+    "expander prices horus",
+    "flows horus",
+    "keys rotate lab encryption --dry-run",
+    "keys status horus",
+    "kubeconfig horus",
+    "links check lab",
+    "machines check jaguar",
+    "operations horus",
+    "policies",
+    "reboot lab --check",
+    "repair horus --dry-run",
+    "roce plan jaguar",
+    "roce test jaguar --dry-run",
+    "schema",
+    "status",
+    "status horus",
+    "tenancy capacity horus --dry-run",
+    "tenancy show horus",
+    "tenancy sync horus --dry-run",
+    "topology horus",
+    "upgrade lab --dry-run",
+    "verify horus",
+    "vpn show jaguar",
+)
+ACTS = frozenset(
+    """
+    autoscaler run, configure, controllers apply, controllers image, controllers remove, destroy, etcd backup,
+    etcd defragment, etcd forget, etcd move-leader, etcd recover-space, etcd replace, etcd restore, etcd roll, expander run,
+    machines install, machines render, secret, unlock, up, vpn configure, vpn request
+    """.replace("\n", " ")
+    .strip()
+    .replace("    ", "")
+    .split(", ")
+)
+ELSEWHERE = frozenset({"autoscaler simulate", "ceph facts", "preview", "validate"})
+"""They write what they are told to, or nothing: the third has a test above, the others have their own."""
+WALK = """
+import json, sys
+from cli.running import run
+for line in json.load(sys.stdin):
+    print(f"$ {line}", run(line.split()), file=sys.stderr)
+"""
+
+
+def test_every_verb_is_one_that_looks_or_one_that_acts() -> None:
+    from typer.main import get_command
+
+    from cli.main import app
+
+    def leaves(one: object, name: str) -> set[str]:
+        below = getattr(one, "commands", None)
+        return (
+            {name} if below is None else {leaf for key in below for leaf in leaves(below[key], f"{name} {key}".strip())}
+        )
+
+    looks = {
+        next(verb for verb in (" ".join(line.split()[:2]), line.split()[0]) if verb in leaves(get_command(app), ""))
+        for line in READS
+    }
+    assert looks | ACTS | ELSEWHERE == leaves(get_command(app), "")
+
+
+def test_no_verb_that_looks_writes_anything_for_a_cluster_that_is_not_built(tmp_path: Path) -> None:
+    checkout, home = tmp_path / "checkout", tmp_path / "home"
+    left_out = shutil.ignore_patterns(".venv", ".git", ".*_cache", "__pycache__", ".menagerie", "tests", ".hypothesis")
+    shutil.copytree(ROOT, checkout, symlinks=True, ignore=left_out)
+    home.mkdir()
+    spec = checkout / "inventories" / "horus" / "cluster.yaml"
+    spec.write_text(f"{spec.read_text()}autoscaler: {{}}\n")
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "MENAGERIE_CACHE") if name in os.environ}
+    cache = os.environ.get("MENAGERIE_CACHE") or str(Path.home() / ".cache" / "menagerie")
+    environment = {
+        **kept,
+        "HOME": str(home),
+        "XDG_RUNTIME_DIR": str(home),
+        "MENAGERIE_CACHE": cache,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+    before = tree(tmp_path)
+    walked = subprocess.run(
+        [sys.executable, "-c", WALK],
+        input=json.dumps(READS),
+        cwd=checkout,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert walked.returncode == 0, walked.stderr
+    assert walked.stderr.count("$ ") == len(READS)
+    assert "this is a defect" not in walked.stderr
+    assert not any(wrong in walked.stderr for wrong in ("No such option", "Missing", "Usage:")), "a line is no verb's"
+    assert tree(tmp_path) == before
+
+
+def tree(folder: Path) -> dict[str, int]:
+    """Every file and folder below, with the time of its last change."""
+    return {str(each): each.lstat().st_mtime_ns for each in folder.rglob("*") if each != folder}

@@ -1,0 +1,150 @@
+"""Who runs `up` with the documented policies does not become more than they say: evaluated by moto, and on real stacks."""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pulumi
+import pulumi_aws as aws
+import pytest
+from moto.iam import policy_conditions
+from moto.iam.access_control import IAMPolicy, PermissionResult
+
+from cluster.load import load_cluster
+from simcloud.server import simulated_clouds
+from simcloud.world import World
+from stacks.automation import ClusterStack
+from stacks.aws import policies
+from stacks.aws.secrets import host_role
+from tests.programs import program
+from tests.stacks.aws.tokens import ROLE
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+ACCOUNT = "111122223333"
+BOUND = {"iam:PermissionsBoundary": policies.boundary_arn("aws", ACCOUNT)}
+OURS = f"arn:aws:iam::{ACCOUNT}:role/menagerie/horus-etcd-role-1234567"
+THEIRS = f"arn:aws:iam::{ACCOUNT}:role/admin-of-others"
+UNSAID = {"iam:PermissionsBoundary": "", "iam:PassedToService": ""}
+"""To AWS a key that is not there is like no value; moto then leaves the condition out."""
+TO_EC2 = {"iam:PassedToService": "ec2.amazonaws.com"}
+
+
+@pytest.fixture
+def may(monkeypatch: pytest.MonkeyPatch):
+    """may(action, resource, context): by the documented policies of who runs `up`."""
+    like = {"StringLike": lambda expected, actual: fnmatchcase(actual, expected)}
+    monkeypatch.setattr(policy_conditions, "CONDITION_OPERATIONS", {**policy_conditions.CONDITION_OPERATIONS, **like})
+    documents = [json.loads((DOCS / name).read_text()) for name in ("aws-policy.json", "aws-policy-ec2.json")]
+
+    def asked(action: str, resource: str, context: dict[str, str] | None = None) -> bool:
+        # Statement by statement, as AWS does: moto takes an Allow whose condition fails for a Deny.
+        alone = [
+            {"policy_document": json.dumps({**one, "Statement": [each]})}
+            for one in documents
+            for each in one["Statement"]
+        ]
+        found = [
+            IAMPolicy(each).is_action_permitted(action, resource, None, {**UNSAID, **(context or {})}) for each in alone
+        ]
+        return PermissionResult.PERMITTED in found
+
+    return asked
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "context"),
+    [
+        ("iam:PutRolePolicy", THEIRS, {}),
+        ("iam:PutRolePolicy", THEIRS, BOUND),
+        ("iam:PutRolePolicy", OURS, {}),
+        ("iam:PutRolePolicy", OURS, {"iam:PermissionsBoundary": "arn:aws:iam::aws:policy/AdministratorAccess"}),
+        ("iam:CreateRole", OURS, {}),
+        ("iam:CreateRole", THEIRS, BOUND),
+        ("iam:PutRolePermissionsBoundary", OURS, {"iam:PermissionsBoundary": f"arn:aws:iam::{ACCOUNT}:policy/wide"}),
+        ("iam:DeleteRolePermissionsBoundary", OURS, BOUND),
+        ("iam:AttachRolePolicy", OURS, BOUND),
+        ("iam:UpdateAssumeRolePolicy", THEIRS, {}),
+        ("iam:CreatePolicyVersion", BOUND["iam:PermissionsBoundary"], {}),
+        ("iam:PassRole", THEIRS, TO_EC2),
+        ("iam:PassRole", OURS, {"iam:PassedToService": "lambda.amazonaws.com"}),
+        ("iam:AddRoleToInstanceProfile", f"arn:aws:iam::{ACCOUNT}:instance-profile/theirs", {}),
+    ],
+)
+def test_nobody_becomes_administrator_by_running_up(may, action, resource, context):
+    assert not may(action, resource, context)
+
+
+@pytest.mark.parametrize(
+    ("action", "context"), [("iam:CreateRole", BOUND), ("iam:PutRolePolicy", BOUND), ("iam:PassRole", TO_EC2)]
+)
+def test_what_up_needs_for_roles_of_hosts_is_allowed(may, action, context):
+    assert may(action, OURS, context)
+
+
+@pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
+def test_the_roles_of_a_new_cluster_are_bounded_and_below_our_path(made):
+    roles = made.of_type(ROLE)
+    assert roles
+    for role in roles:
+        assert role.inputs["path"] == policies.PATH
+        assert role.inputs["permissionsBoundary"].endswith(f":policy{policies.PATH}{policies.BOUNDARY}")
+
+
+@pytest.mark.parametrize("made", ["small", "whole"], indirect=True)
+def test_the_bound_takes_nothing_that_a_host_is_given(made):
+    """Action by action: a new kind of right must be in both."""
+    bound = json.loads((DOCS / "aws-policy-boundary.json").read_text())["Statement"]
+    for record in made.of_type("aws:iam/rolePolicy:RolePolicy"):
+        for one in json.loads(record.inputs["policy"])["Statement"]:
+            for action in listed(one["Action"]):
+                fits = [each for each in bound if action in each["Action"]]
+                assert fits, action
+                for resource in listed(one["Resource"]):
+                    assert any(fnmatchcase(resource, like) for each in fits for like in listed(each["Resource"])), (
+                        resource
+                    )
+
+
+def test_the_bound_gives_nobody_rights_to_give_rights():
+    actions = {
+        action
+        for one in json.loads((DOCS / "aws-policy-boundary.json").read_text())["Statement"]
+        for action in one["Action"]
+    }
+    assert not [
+        action for action in actions if action.startswith(("iam:", "sts:")) or "*" in action or "Policy" in action
+    ]
+
+
+def test_roles_that_run_keep_their_place_when_the_path_comes(tmp_path, monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "PULUMI_CONFIG_PASSPHRASE"):
+        monkeypatch.setenv(name, "tests")
+    cluster = load_cluster(DOCS.parent / "inventories" / "horus" / "cluster.yaml")
+    now = {"bounded": False}
+
+    def declare() -> None:
+        own = pulumi.ResourceOptions(provider=aws.Provider("aws", region="eu-west-1"))
+        if now["bounded"]:
+            host_role("etcd", {"role": "etcd"}, BOUND["iam:PermissionsBoundary"], own)
+            host_role("new", {"role": "new"}, BOUND["iam:PermissionsBoundary"], own)
+        else:
+            aws.iam.Role("etcd", assume_role_policy=policies.TRUST_OF_HOSTS, tags={"role": "etcd"}, opts=own)
+
+    world = World()
+    with simulated_clouds(world, clouds=["aws"]) as simulated:
+        monkeypatch.setenv("PULUMI_DEBUG_PROVIDERS", simulated["PULUMI_DEBUG_PROVIDERS"])
+        stack = ClusterStack(cluster, declare, program("pulumi"), tmp_path)
+        stack.up()
+        (before,) = [record.id for record in world.of_type(ROLE)]
+        now["bounded"] = True
+        summary, _ = stack.up()
+    assert summary.changes == {"create": 1, "same": 3}
+    places = {record.inputs["tags"]["role"]: (record.id, record.inputs.get("path")) for record in world.of_type(ROLE)}
+    assert places["etcd"] == (before, None)
+    assert places["new"][1] == policies.PATH
+
+
+def listed(value: object) -> list[str]:
+    return value if isinstance(value, list) else [str(value)]
