@@ -197,7 +197,8 @@ def test_an_api_server_that_runs_on_over_a_restore_serves_what_was_restored(here
         snapshot = here.snapshot("main", "api")
         assert put(api, "kept", "now") == 200
         assert put(api, "lost", "x") == 201
-        assert listed(api, "?resourceVersion=0")["lost"] == "x"
+        # The API server's memory follows its etcd by a watch, so it may be a moment behind.
+        until(lambda: listed(api, "?resourceVersion=0").get("lost") == "x", "in the API server's memory", 60)
         run_restore(here, snapshot, Unrecorded())
         # From the etcd, and from the API server's own memory of it, which no restart has emptied.
         for query in ("", "?resourceVersion=0"):
