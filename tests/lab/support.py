@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +44,26 @@ def menagerie(*arguments: str, timeout_s: float = 900, interrupt_after_s: float 
             process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=timeout_s)
     return Run(process.returncode, out, err)
+
+
+@contextmanager
+def asking_often(ask: Callable[[str], None], names: Sequence[str]) -> Iterator[None]:
+    """Have hosts ask their store every few seconds rather than every ten minutes."""
+    over = threading.Event()
+
+    def asking(name: str) -> None:
+        while not over.wait(3):
+            ask(name)
+
+    threads = [threading.Thread(target=asking, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
 
 
 def traces() -> dict[str, set[str]]:

@@ -5,46 +5,26 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 
 import pytest
 
 from lab.errors import LabError
 from lab.hosts import run as on_host
-from tests.lab.support import ROOT, Run, menagerie
+from tests.lab.support import ROOT, Run, asking_often, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(2400)]
 
 HOSTS = ("api-1", "api-2", *(f"etcd-{role}-{number}" for role in ("main", "events") for number in (1, 2, 3)))
 
-
 IN_REGION = "lab-region-1"
 """A worker that follows authorities by itself."""
+FOLLOWERS = (*HOSTS, IN_REGION)
 
 
-@contextmanager
-def asking_often() -> Iterator[None]:
-    """Hosts ask their store every few seconds rather than every ten minutes."""
-    over = threading.Event()
-
-    def ask(host: str) -> None:
-        while not over.wait(3):
-            try:
-                on_host(host, ["systemctl", "start", "menagerie-refresh.service"], timeout=1800)
-            except LabError:
-                continue
-
-    threads = [threading.Thread(target=ask, args=(host,)) for host in (*HOSTS, IN_REGION)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
+def _ask(host: str) -> None:
+    with suppress(LabError):
+        on_host(host, ["systemctl", "start", "menagerie-refresh.service"], timeout=1800)
 
 
 def _boots() -> dict[str, str]:
@@ -57,7 +37,7 @@ def _served(member: str) -> str:
 
 
 def test_a_cluster_that_was_just_built_has_nothing_to_renew(lab: Run) -> None:
-    with asking_often():
+    with asking_often(_ask, FOLLOWERS):
         for _ in range(20):
             status = menagerie("keys", "status", "lab", "--json")
             if status.code == 0:
@@ -68,7 +48,7 @@ def test_a_cluster_that_was_just_built_has_nothing_to_renew(lab: Run) -> None:
 
 def test_secrets_are_encrypted_anew(lab: Run) -> None:
     before = _boots()
-    with asking_often():
+    with asking_often(_ask, FOLLOWERS):
         done = menagerie("keys", "rotate", "lab", "encryption", "--json", timeout_s=2000)
     assert done.code == 0, done.err
     assert done.json["rewritten"] > 0
@@ -79,7 +59,7 @@ def test_secrets_are_encrypted_anew(lab: Run) -> None:
 
 
 def test_the_key_of_service_accounts_waits_for_tokens_and_pods_go_on(lab: Run) -> None:
-    with asking_often():
+    with asking_often(_ask, FOLLOWERS):
         done = menagerie("keys", "rotate", "lab", "service-account", "--json", timeout_s=2000)
     assert json.loads(done.out)["error"]["code"] == "not-yet", done.err
     status = menagerie("status", "lab", "--json")
@@ -88,7 +68,7 @@ def test_the_key_of_service_accounts_waits_for_tokens_and_pods_go_on(lab: Run) -
 
 def test_a_new_certificate_of_a_member_arrives_without_a_boot(lab: Run) -> None:
     before, served = _boots(), _served("server")
-    with asking_often():
+    with asking_often(_ask, FOLLOWERS):
         done = menagerie("keys", "rotate", "lab", "etcd-main-ca", "--json", timeout_s=2000)
     assert done.code == 0, done.err
     assert _served("server") != served
@@ -117,7 +97,7 @@ def _made_anew(told: str) -> None:
 def test_the_authority_of_kubernetes_changes_while_workers_are_taken_along(lab: Run) -> None:
     before, ended = _boots(), []
     former = on_host("worker-1", ["cat", "/etc/kubernetes/pki/ca.crt"]).stdout
-    with asking_often():
+    with asking_often(_ask, FOLLOWERS):
         while True:
             done = menagerie("keys", "rotate", "lab", "kubernetes-ca", "--json", timeout_s=5000)
             if done.code == 0:
@@ -144,7 +124,7 @@ def test_the_authority_of_kubernetes_changes_while_workers_are_taken_along(lab: 
 def test_the_authority_of_serving_certificates_changes_and_logs_come_all_the_while(lab: Run) -> None:
     before, ended = _boots(), []
     former = on_host("api-1", ["cat", "/etc/kubernetes/pki/kubelet-serving-ca.crt"]).stdout
-    with asking_often():
+    with asking_often(_ask, FOLLOWERS):
         while True:
             done = menagerie("keys", "rotate", "lab", "kubelet-serving-ca", "--json", timeout_s=5000)
             verified = menagerie("verify", "lab", "--json", "--only", "logs")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -16,23 +14,13 @@ from cluster.artefacts import KUBERNETES_PROGRAMS
 from cluster.load import find_cluster, load_cluster
 from lab import hosts, releases
 from operations.stack import access_to
-from operations.verify.workload import IMAGE
-from operations.waiting import wait_until
+from tests.lab.probe import Probe, probing
 from tests.lab.support import ROOT, Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]
 
 OLD, NEW = versions.KUBERNETES_BEFORE, versions.KUBERNETES
-NAME, PORT = "upgrade-probe", 8080
 ASKS_FROM = "worker-1"
-SERVE = f"mkdir -p /tmp/www && hostname > /tmp/www/index.html && exec httpd -f -p {PORT} -h /tmp/www"
-RESTRICTED = {
-    "allowPrivilegeEscalation": False,
-    "capabilities": {"drop": ["ALL"]},
-    "runAsNonRoot": True,
-    "runAsUser": 65534,
-    "seccompProfile": {"type": "RuntimeDefault"},
-}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,89 +46,10 @@ def api(lab: Run) -> client.ApiClient:
     return access_to(load_cluster(find_cluster("lab", ROOT))).api()
 
 
-@dataclass
-class Probe:
-    """Asks a Service from a host, again and again. answers: HTTP status, "000" for none, -> how often."""
-
-    url: str
-    answers: dict[str, int] = field(default_factory=dict)
-    over: threading.Event = field(default_factory=threading.Event)
-
-    def run(self) -> None:
-        while not self.over.wait(0.2):
-            words = ["curl", "-s", "-m", "2", "-o", "/dev/null", "-w", "%{http_code}", self.url]
-            status = hosts.run(ASKS_FROM, words).stdout
-            self.answers[status] = self.answers.get(status, 0) + 1
-
-    @property
-    def asked(self) -> int:
-        return sum(self.answers.values())
-
-    @property
-    def failed(self) -> int:
-        return self.asked - self.answers.get("200", 0)
-
-
-def _deployment() -> dict[str, Any]:
-    labels = {"app": NAME}
-    container = {
-        "name": "web",
-        "image": IMAGE,
-        "command": ["sh", "-c", SERVE],
-        "readinessProbe": {"httpGet": {"path": "/", "port": PORT}, "periodSeconds": 1},
-        # kube-proxies have heard by then that the pod is leaving.
-        "lifecycle": {"preStop": {"exec": {"command": ["sleep", "5"]}}},
-        "securityContext": RESTRICTED,
-        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
-    }
-    spread = {
-        "maxSkew": 1,
-        "topologyKey": "kubernetes.io/hostname",
-        "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": {"matchLabels": labels},
-    }
-    pod = {
-        "terminationGracePeriodSeconds": 10,
-        "automountServiceAccountToken": False,
-        "topologySpreadConstraints": [spread],
-        "containers": [container],
-        "volumes": [{"name": "tmp", "emptyDir": {}}],
-    }
-    return {
-        "metadata": {"name": NAME},
-        "spec": {
-            "replicas": 3,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod},
-        },
-    }
-
-
 @pytest.fixture
 def probe(api: client.ApiClient) -> Iterator[Probe]:
-    core, apps = client.CoreV1Api(api), client.AppsV1Api(api)
-    labels = {"app": NAME}
-    core.create_namespace({"metadata": {"name": NAME}})
-    apps.create_namespaced_deployment(NAME, _deployment())
-    budget = {"metadata": {"name": NAME}, "spec": {"minAvailable": 2, "selector": {"matchLabels": labels}}}
-    client.PolicyV1Api(api).create_namespaced_pod_disruption_budget(NAME, budget)
-    service = {"metadata": {"name": NAME}, "spec": {"selector": labels, "ports": [{"port": 80, "targetPort": PORT}]}}
-    address = core.create_namespaced_service(NAME, service).spec.cluster_ip
-
-    def missing() -> str:
-        ready = apps.read_namespaced_deployment(NAME, NAME).status.ready_replicas or 0
-        return "" if ready == 3 else f"{ready} of 3 ready"
-
-    wait_until(missing, 120, print)
-    made = Probe(f"http://{address}/")
-    thread = threading.Thread(target=made.run)
-    thread.start()
-    try:
+    with probing(api, lambda words: hosts.run(ASKS_FROM, words).stdout) as made:
         yield made
-    finally:
-        made.over.set()
-        thread.join()
-        core.delete_namespace(NAME)
 
 
 def kubelets(api: client.ApiClient) -> set[str]:

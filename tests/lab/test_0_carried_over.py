@@ -1,0 +1,99 @@
+"""A lab that the release before nodes had to prove themselves built is carried over by this one, under a workload.
+
+In a checkout of its own, as an operator does it: build, check out the new release in the same folder, and go through
+what CHANGELOG asks for.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubernetes import client, config
+
+from tests.lab.probe import probing
+from tests.lab.support import ROOT, asking_often
+
+pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]
+
+FORMER = "0de0dde"
+"""The last commit whose workers could take any node's name."""
+SITE, REGION = ("worker-1", "worker-2", "worker-3"), "lab-region-1"
+CONTROLS = tuple(f"M.{number}" for number in range(14, 27))
+
+
+@dataclass(frozen=True)
+class Checkout:
+    root: Path
+
+    def git(self, *words: str) -> str:
+        return subprocess.run(["git", *words], cwd=self.root, capture_output=True, text=True, check=True).stdout
+
+    def run(self, *words: str, code: int = 0, timeout_s: float = 1800) -> Any:
+        """A verb with --json; what it printed, once it ended with the code."""
+        command = [self.root / "menagerie", *words, "--json"]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+        assert done.returncode == code, f"{shlex.join(words)} ended with {done.returncode}: {done.stdout}{done.stderr}"
+        return json.loads(done.stdout)
+
+    def on_host(self, host: str, words: Sequence[str]) -> str:
+        command = [self.root / ".venv" / "bin" / "python", "-m", "lab", "run", host, *words]
+        return subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=False).stdout
+
+    def api(self) -> client.ApiClient:
+        """As the operator."""
+        verb = [self.root / "menagerie", "kubeconfig", "lab"]
+        return config.new_client_from_config(subprocess.check_output(verb, text=True).strip())
+
+    def refresh(self, host: str) -> None:
+        self.on_host(host, ["systemctl", "start", "menagerie-refresh.service"])
+
+
+@pytest.fixture(scope="module")
+def checkout(before: dict[str, set[str]], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
+    if subprocess.run(["git", "cat-file", "-e", f"{FORMER}^{{commit}}"], cwd=ROOT, check=False).returncode:
+        pytest.skip(f"commit {FORMER} isn't in this clone: git fetch --unshallow")
+    made = Checkout(tmp_path_factory.mktemp("carried") / "checkout")
+    subprocess.run(["git", "clone", "-q", "--no-checkout", ROOT, made.root], check=True)
+    made.git("checkout", "-q", "--detach", FORMER)
+    try:
+        yield made
+    finally:
+        subprocess.run([made.root / "menagerie", "destroy", "lab", "--yes"], stdin=subprocess.DEVNULL, check=False)
+
+
+def test_a_cluster_of_the_former_release_is_carried_over_without_a_stop(checkout: Checkout) -> None:
+    now = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    checkout.run("up", "lab", "--yes")
+    nodes = {each.metadata.name: each.metadata.uid for each in _nodes(checkout)}
+    assert set(nodes) == {*SITE, REGION}
+    with probing(checkout.api(), lambda words: checkout.on_host(SITE[0], words)) as probe:
+        checkout.git("checkout", "-q", "--detach", now.strip())
+        checkout.run("up", "lab", "--yes")
+        checkout.run("configure", "lab")
+        assert checkout.run("keys", "status", "lab", code=1)["rings"]["kubelet-serving-ca"]["state"] != "stable"
+        with asking_often(checkout.refresh, ("api-1", "api-2", REGION)):
+            checkout.run("keys", "rotate", "lab", "kubelet-serving-ca")
+        assert checkout.run("keys", "status", "lab")["rings"]["kubelet-serving-ca"]["state"] == "stable"
+    assert probe.asked > 100
+    assert probe.failed <= probe.asked // 100, probe.answers
+    assert {each.metadata.name: each.metadata.uid for each in _nodes(checkout)} == nodes
+
+
+def test_it_is_then_what_this_release_builds(checkout: Checkout) -> None:
+    assert checkout.run("preview", "lab")["changed"] == 0
+    assert checkout.run("status", "lab")["ok"]
+    found = {each["id"]: each["verdict"] for each in checkout.run("audit", "lab")["controls"]}
+    assert {name: found[name] for name in CONTROLS} == dict.fromkeys(CONTROLS, "pass")
+
+
+def _nodes(checkout: Checkout) -> list[Any]:
+    return list(client.CoreV1Api(checkout.api()).list_node().items)
