@@ -50,7 +50,7 @@ def documents() -> dict[str, str]:
         "Effect": "Allow",
         "Action": list(_BOUNDED),
         "Resource": _ROLES,
-        "Condition": {"StringLike": {"iam:PermissionsBoundary": policies.boundary_arn("aws", "*")}},
+        "Condition": {"ArnLike": {"iam:PermissionsBoundary": policies.boundary_arn("aws", "*")}},
     }
     # Hosts' roles may be given to machines alone.
     passed: dict[str, object] = {

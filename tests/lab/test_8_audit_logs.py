@@ -48,13 +48,15 @@ def shipped(access: Access, host: str = HOST) -> dict[str, list[str]]:
 
 def last_words(access: Access) -> str:
     """The name of an object that is asked for, until the API server on `HOST` was the one that logged it."""
-    core = client.CoreV1Api(access.api())
-    while True:
+    for _ in range(20):
         word = f"last-words-{secrets.token_hex(6)}"
+        # A connection stays with one API server, so each request has its own.
         for _ in range(6):
+            core = client.CoreV1Api(access.api())
             core.list_namespaced_config_map("default", field_selector=f"metadata.name={word}")
         if hosts.run(HOST, ["grep", "-q", word, LOG]).returncode == 0:
             return word
+    raise AssertionError(f"none of 120 requests came to {HOST}")
 
 
 @pytest.mark.usefixtures("mended")

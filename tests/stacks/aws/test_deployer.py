@@ -34,7 +34,7 @@ TO_EC2 = {"iam:PassedToService": "ec2.amazonaws.com"}
 @pytest.fixture
 def may(monkeypatch: pytest.MonkeyPatch):
     """may(action, resource, context): by the documented policies of who runs `up`."""
-    like = {"StringLike": lambda expected, actual: fnmatchcase(actual, expected)}
+    like = {"ArnLike": lambda expected, actual: fnmatchcase(actual, expected)}
     monkeypatch.setattr(policy_conditions, "CONDITION_OPERATIONS", {**policy_conditions.CONDITION_OPERATIONS, **like})
     documents = [json.loads((DOCS / name).read_text()) for name in ("aws-policy.json", "aws-policy-ec2.json")]
 

@@ -1,0 +1,20 @@
+"""A linter that knows each action, resource and condition key of AWS: parliament, with statements named."""
+
+from __future__ import annotations
+
+from parliament import analyze_policy_string
+
+WIDE = "RESOURCE_STAR"
+"""Of what the cloud names by itself, or what has no resource. A boundary's rights end at a role's own policy."""
+
+
+def found(text: str) -> set[tuple[str, str]]:
+    """(rule, id of the statement or "") of what the linter says of a policy."""
+    lines = text.splitlines()
+
+    def sid(line: int) -> str:
+        begun = [each.split('"')[3] for each in lines[: line + 2] if '"Sid"' in each]
+        return begun[-1] if begun else ""
+
+    said = analyze_policy_string(text).findings
+    return {(each.issue, sid(each.location["line"]) if "line" in each.location else "") for each in said}
