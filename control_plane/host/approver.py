@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from . import csr
-from .api import WATCH_S, Api, ApiError, forever
-from .claims import Address, Claims, NotYet, Refused
+from .api import Api, ApiError, forever
+from .claims import Address, Claims, Refused
 from .der import Malformed
+from .following import Follower, NotYet
 from .phases import SETTINGS
 
 LIST = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
@@ -109,26 +110,29 @@ class Approver:
     def __init__(self, api: Api, reserved: Reserved, claims: Claims) -> None:
         self._api, self._reserved, self._claims = api, reserved, claims
         self._told: dict[str, str] = {}
+        self._requests = Follower(api, f"{LIST}?{SELECTOR}", self.decide, self._listed, again_s=AGAIN_S)
 
-    def decide(self, request: dict[str, Any]) -> bool:
-        """Approve, or say why not. Whether it is decided; losing a race against another host's approver is."""
+    def decide(self, request: dict[str, Any]) -> None:
+        """Approve, or say why not. NotYet. Losing a race against another host's approver is success."""
         name = request["metadata"]["name"]
         if not pending(request):
-            return True
+            return
         try:
             self._claims.settle(*read(request["spec"], self._reserved))
-        except (Refused, NotYet) as reason:
+        except Refused as reason:
             self._tell(request, str(reason))
-            return isinstance(reason, Refused)
+            return
+        except NotYet as reason:
+            self._tell(request, str(reason))
+            raise
         thing = {**approval(request), "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest"}
         try:
             self._api.call("PUT", f"{LIST}/{name}/approval", thing)
         except ApiError as error:
             if error.status not in (404, 409):
                 raise
-            return True
+            return
         print(f"{name} approved for {request['spec']['username']}", flush=True)
-        return True
 
     def _tell(self, request: dict[str, Any], reason: str) -> None:
         uid = request["metadata"]["uid"]
@@ -136,17 +140,12 @@ class Approver:
             self._told[uid] = reason
             print(f"{request['metadata']['name']} is left pending: {reason}", flush=True)
 
-    def follow(self) -> None:
-        """Decide about all that is there, then about what comes, until the server ends the watch."""
-        listed = self._api.call("GET", f"{LIST}?{SELECTOR}")
-        uids = {item["metadata"]["uid"] for item in listed["items"]}
+    def _listed(self, uids: set[str]) -> None:
         self._told = {uid: reason for uid, reason in self._told.items() if uid in uids}
-        decided = [self.decide(item) for item in listed["items"]]
-        wait_s = WATCH_S if all(decided) else AGAIN_S
-        for item in self._api.watch(f"{LIST}?{SELECTOR}", listed["metadata"]["resourceVersion"], wait_s):
-            if not self.decide(item):
-                # The list that follows has it again, and waits no longer than `AGAIN_S`.
-                return
+
+    def follow(self) -> None:
+        """Decide about all that is there, then about what comes."""
+        self._requests.follow()
 
 
 def main() -> None:

@@ -15,16 +15,13 @@ from http import HTTPStatus
 from typing import Any
 
 from .api import Api, ApiError
+from .following import NotYet
 
 CONFIGMAPS = "/api/v1/namespaces/menagerie-serving/configmaps"
 HOSTS, WORKERS = "hosts", "workers"
 KEY = "hosts.json"
 NODES = "/api/v1/nodes"
 Address = ipaddress.IPv4Address
-
-
-class NotYet(Exception):
-    """What decides about a request is not there yet."""
 
 
 class Refused(Exception):

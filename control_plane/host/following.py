@@ -8,13 +8,19 @@ from typing import Any, Callable
 from .api import WATCH_S, Api, ApiError
 
 RETRY_S = 15
-"""Until an object that failed has its next turn."""
 _UNAUTHORIZED = 401
 _LONGEST = 500
 
 
+class NotYet(Exception):
+    """What decides about an object is not there yet. Who raises it has told why."""
+
+
 class Follower:
     """decide: acts on one object. listed: is given the UIDs of all that are there. told: is given what was wrong with one, once.
+
+    order: by which all that are there have their turns. again_s: until an object that failed, or for which it was too early, has
+    its next.
 
     Whoever may write an object has words in it, so anything may be wrong with it. Not its fault are an API that does not
     answer, and one that does not know this program: these end the round.
@@ -27,8 +33,11 @@ class Follower:
         decide: Callable[[dict[str, Any]], None],
         listed: Callable[[set[str]], None] = lambda uids: None,
         told: Callable[[dict[str, Any], str], None] = lambda thing, reason: None,
+        order: Callable[[dict[str, Any]], bool] = lambda thing: True,
+        again_s: int = RETRY_S,
     ) -> None:
         self._api, self._path, self._decide, self._listed, self._tell = api, path, decide, listed, told
+        self._order, self._again_s = order, again_s
         self._said: dict[str, str] = {}
 
     def follow(self, query: str = "") -> None:
@@ -36,15 +45,19 @@ class Follower:
 
         query: of the list alone.
         """
+        version, well = self.look(query)
+        for thing in self._api.watch(self._path, version, WATCH_S if well else self._again_s):
+            if not self.deal(thing) and well:
+                return
+
+    def look(self, query: str = "") -> tuple[str, bool]:
+        """Everything that is there: the version of the list, and whether all could be dealt with."""
         found = self._api.call("GET", self._path + query)
         uids = {thing["metadata"]["uid"] for thing in found["items"]}
         self._said = {uid: reason for uid, reason in self._said.items() if uid in uids}
         self._listed(uids)
-        failed = [thing for thing in found["items"] if not self.deal(thing)]
-        for_s = RETRY_S if failed else WATCH_S
-        for thing in self._api.watch(self._path, found["metadata"]["resourceVersion"], for_s):
-            if not self.deal(thing) and not failed:
-                return
+        done = [self.deal(thing) for thing in sorted(found["items"], key=self._order)]
+        return found["metadata"]["resourceVersion"], all(done)
 
     def deal(self, thing: dict[str, Any]) -> bool:
         """Whether it could be dealt with. The same reason is told once."""
@@ -52,6 +65,8 @@ class Follower:
             self._decide(thing)
         except (OSError, http.client.HTTPException):
             raise
+        except NotYet:
+            return False
         except Exception as error:
             if isinstance(error, ApiError) and error.status == _UNAUTHORIZED:
                 raise
@@ -65,7 +80,7 @@ class Follower:
         if self._said.get(about["uid"]) == reason:
             return
         self._said[about["uid"]] = reason
-        print(f"{about.get('namespace', '')}/{about['name']}: {reason}", flush=True)
+        print(f"{'/'.join(filter(None, (about.get('namespace'), about['name'])))}: {reason}", flush=True)
         self._tell(thing, reason)
 
 

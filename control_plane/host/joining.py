@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, NamedTuple
 
 from . import csr
-from .api import WATCH_S, Api, ApiError, forever
+from .api import Api, ApiError, forever
 from .der import Malformed
+from .following import Follower, NotYet
 
 LIST = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -149,6 +150,11 @@ def pending(request: dict[str, Any]) -> bool:
     return not request.get("status", {}).get("conditions") and not request.get("status", {}).get("certificate")
 
 
+def needs_the_cloud(request: dict[str, Any]) -> bool:
+    """Whether its token is the region's."""
+    return REGION in (request["spec"].get("groups") or ())
+
+
 def denied(request: dict[str, Any]) -> bool:
     return any(each["type"] == "Denied" for each in request.get("status", {}).get("conditions") or ())
 
@@ -184,9 +190,13 @@ class Approver:
         self._told: dict[str, str] = {}
         self._waits: dict[str, tuple[float, float]] = {}
         """uid -> when it was first looked at, and when it is looked at next: less often the longer it waits."""
+        # Whoever proves a name by its token waits for no cloud.
+        self._requests = Follower(
+            api, f"{LIST}?{SELECTOR}", self.decide, self._listed, order=needs_the_cloud, again_s=LOOK_S
+        )
 
     def decide(self, request: dict[str, Any]) -> None:
-        """Approve, or say why not. Losing a race against the approver of another host is success."""
+        """Approve, or say why not. NotYet: the cloud is asked again. Losing a race against another host's approver is success."""
         uid = request["metadata"]["uid"]
         if not pending(request):
             self._waits.pop(uid, None)
@@ -195,10 +205,12 @@ class Approver:
             wanted = claim(request)
             if wanted.in_region:
                 if self._waits.get(uid, (0.0, 0.0))[1] > self._clock():
-                    return
+                    raise NotYet
                 self._attest(uid, wanted)
         except Refused as refusal:
             self._tell(request, str(refusal))
+            if uid in self._waits:
+                raise NotYet from None
             return
         self._approve(request, wanted)
 
@@ -245,20 +257,13 @@ class Approver:
             self._told[request["metadata"]["uid"]] = reason
             print(f"{request['metadata']['name']} is left pending: {reason}", flush=True)
 
-    def follow(self) -> None:
-        """Decide about all that is there, then about what comes, until the server ends the watch."""
-        listed = self._api.call("GET", f"{LIST}?{SELECTOR}")
-        uids = {item["metadata"]["uid"] for item in listed["items"]}
+    def _listed(self, uids: set[str]) -> None:
         self._told = {uid: reason for uid, reason in self._told.items() if uid in uids}
         self._waits = {uid: wait for uid, wait in self._waits.items() if uid in uids}
-        # Whoever proves a name by its token waits for no cloud.
-        for item in sorted(listed["items"], key=lambda item: REGION in (item["spec"].get("groups") or ())):
-            self.decide(item)
-        version, lasting = listed["metadata"]["resourceVersion"], LOOK_S if self._waits else WATCH_S
-        for item in self._api.watch(f"{LIST}?{SELECTOR}", version, lasting):
-            self.decide(item)
-            if self._waits and lasting == WATCH_S:
-                return
+
+    def follow(self) -> None:
+        """Decide about all that is there, then about what comes."""
+        self._requests.follow()
 
 
 def main() -> None:

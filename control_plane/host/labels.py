@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .api import Api, ApiError, forever
+from .following import Follower
 
 NODES = "/api/v1/nodes"
 CONFIGMAPS = "/api/v1/namespaces/kube-system/configmaps"
@@ -33,14 +34,18 @@ class Keeper:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._table: dict[str, str] = {}
+        self._nodes = Follower(api, NODES, self.decide, lambda uids: self._read())
 
-    def read(self) -> None:
+    def _read(self) -> None:
         self._table = self._data(TABLE)
 
     def decide(self, node: dict[str, Any]) -> None:
         """Give it what it lacks. Losing a race, against the same program of another host too, is success."""
         meta = node["metadata"]
         name, labels = meta["name"], meta.get("labels") or {}
+        if name not in self._table and TRUSTED not in labels:
+            # A machine that joins now: its line was written a moment before.
+            self._read()
         ours = wanted(self._table, name)
         if not ours and labels.get(CLAIMED, "") != labels.get(TRUSTED, ""):
             ours = self._of_region(name, labels)
@@ -81,21 +86,13 @@ class Keeper:
                 raise
             return {}
 
-    def look(self) -> str:
-        """Every Node that is there; the version of the list."""
-        self.read()
-        listed = self._api.call("GET", NODES)
-        for node in listed["items"]:
-            self.decide(node)
-        return str(listed["metadata"]["resourceVersion"])
+    def look(self) -> None:
+        """Every Node that is there."""
+        self._nodes.look()
 
     def follow(self) -> None:
-        """What is there, then what changes, until the server ends the watch."""
-        for node in self._api.watch(NODES, self.look()):
-            if node["metadata"]["name"] not in self._table:
-                # A machine that joins now: its line was written a moment before.
-                self.read()
-            self.decide(node)
+        """What is there, then what changes."""
+        self._nodes.follow()
 
 
 def main() -> None:

@@ -15,9 +15,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from control_plane.host import csr
-from control_plane.host.api import ApiError
-from control_plane.host.approver import Approver, Reserved, read
-from control_plane.host.claims import Claims, NotYet, Refused
+from control_plane.host.api import WATCH_S, ApiError
+from control_plane.host.approver import AGAIN_S, LIST, Approver, Reserved, read
+from control_plane.host.claims import Claims, Refused
+from control_plane.host.following import NotYet
 from control_plane.serving import settings
 from network.addresses import plan
 
@@ -60,23 +61,36 @@ def node(name, *addresses, uid=None):
 
 
 class FakeApi:
-    """An API with a spec's hosts, records of workers, and Nodes. status: with which it refuses to write."""
+    """An API with a spec's hosts, records of workers, and Nodes.
 
-    def __init__(self, status=0, nodes=(), records=None):
-        self.calls, self.status = [], status
+    status: with which it refuses to write, whatever has `refused` in its path. listed, coming: requests.
+    """
+
+    def __init__(self, status=0, nodes=(), records=None, listed=(), coming=(), refused=""):
+        self.calls, self.status, self.refused = [], status, refused
+        self.listed, self.coming, self.watched_s = list(listed), list(coming), []
         self.nodes, self.records = {each["metadata"]["name"]: each for each in nodes}, dict(records or {})
 
     def call(self, method, path, body=None, kind="", timeout_s=0):
         if method == "GET":
             return self.read(path)
         self.calls.append((method, path, body))
-        if self.status:
+        if self.status and self.refused in path:
             raise ApiError(self.status, "no")
         if path.endswith("/workers"):
             self.records = body["data"]
         return None
 
+    def watch(self, path, version, wait_s):
+        self.watched_s.append(wait_s)
+        yield from self.coming
+
+    def approved(self):
+        return [path.split("/")[-2] for _, path, _ in self.calls if path.endswith("/approval")]
+
     def read(self, path):
+        if path.startswith(LIST):
+            return {"items": self.listed, "metadata": {"resourceVersion": "1"}}
         if path.endswith("/hosts"):
             return {"metadata": {}, "data": {"hosts.json": json.dumps(HOSTS)}}
         if path.endswith("/workers"):
@@ -182,8 +196,8 @@ def approver(api):
     return Approver(api, RESERVED, Claims(api, REGION))
 
 
-def listed(**changes):
-    return {"metadata": {"name": "csr-1", "uid": "u1"}, "spec": spec(**changes), "status": {}}
+def listed(name="csr-1", **changes):
+    return {"metadata": {"name": name, "uid": f"u-{name}"}, "spec": spec(**changes), "status": {}}
 
 
 def test_an_approval_is_sent_once_the_request_is_found_good():
@@ -205,9 +219,51 @@ def test_losing_the_race_against_another_host_is_no_error():
     approver(FakeApi(status=409)).decide(listed())
 
 
-def test_a_refusal_of_the_api_is_an_error():
-    with pytest.raises(ApiError):
-        approver(FakeApi(status=403)).decide(listed())
+@pytest.mark.parametrize("status", [403, 409, 422, 500])
+def test_a_request_that_the_api_refuses_to_approve_stops_no_other(status, capsys):
+    api = FakeApi(status, listed=[listed(), listed("csr-2")], coming=[listed(), listed("csr-3")], refused="/csr-1/")
+    deciding = approver(api)
+    deciding.follow()
+    deciding.follow()
+    assert {"csr-2", "csr-3"} <= set(api.approved())
+    # Another host's approver was faster with it.
+    lost = status == 409
+    assert api.watched_s == [WATCH_S if lost else AGAIN_S] * 2
+    assert capsys.readouterr().out.count(f"csr-1: HTTP {status}: no\n") == (0 if lost else 1)
+
+
+def test_a_request_that_nobody_can_read_stops_no_other():
+    api = FakeApi(listed=[listed() | {"spec": None}, listed("csr-2")])
+    approver(api).follow()
+    assert api.approved() == ["csr-2"]
+
+
+def test_a_request_that_comes_before_its_node_is_looked_at_again_soon():
+    early = listed() | {"spec": of("a", A)}
+    api = FakeApi(coming=[early, listed("csr-2")])
+    approver(api).follow()
+    assert (api.watched_s, api.approved()) == ([WATCH_S], []), "the watch ends, and the list has both"
+    api.listed, api.coming = [early, listed("csr-2")], []
+    approver(api).follow()
+    assert (api.watched_s, api.approved()) == ([WATCH_S, AGAIN_S], ["csr-2"])
+
+
+class Lost(FakeApi):
+    """An API that goes away while it is written to."""
+
+    def call(self, method, path, body=None, kind="", timeout_s=0):
+        if method == "PUT":
+            raise ConnectionRefusedError
+        return super().call(method, path, body)
+
+
+@pytest.mark.parametrize(
+    ("api", "error"), [(Lost(listed=[listed()]), OSError), (FakeApi(401, listed=[listed()]), ApiError)]
+)
+def test_an_api_that_does_not_answer_or_knows_nobody_any_more_ends_the_round(api, error):
+    with pytest.raises(error):
+        approver(api).follow()
+    assert api.watched_s == []
 
 
 def test_a_bad_request_is_told_once(capsys):
@@ -280,7 +336,8 @@ def test_a_claim_is_written_with_the_version_that_was_read_before_anything_is_ap
 
 def test_where_another_approver_was_faster_nothing_is_approved_and_it_is_looked_at_again():
     api = FakeApi(status=409, nodes=[node("a", A)])
-    assert not approver(api).decide(listed() | {"spec": of("a", A)})
+    with pytest.raises(NotYet, match="another approver"):
+        approver(api).decide(listed() | {"spec": of("a", A)})
     assert [path.rpartition("/")[2] for _, path, _ in api.calls] == ["workers"]
 
 

@@ -14,6 +14,8 @@ from cluster.quantities import parse_name
 from control_plane import joining, units
 from control_plane.host import joining as program
 from control_plane.host import tokens
+from control_plane.host.api import WATCH_S
+from control_plane.host.following import NotYet
 from control_plane.host.joining import Approver, Claim, Refused, claim, unattested
 from network.addresses import plan
 from tests.control_plane.joins import CLIENT, asked_pem, new_key
@@ -185,7 +187,7 @@ def test_a_machine_that_the_cloud_does_not_know_yet_is_asked_about_again_and_les
         now[0] += 1.0 if now[0] < 20 else 60.0
     assert asked[:4] == [0.0, 5.0, 10.0, 15.0]
     assert api.approved == ["csr-1"]
-    assert set(api.watched) == {program.LOOK_S, program.WATCH_S}
+    assert set(api.watched) == {program.LOOK_S, WATCH_S}
 
 
 def test_a_request_that_comes_while_it_watches_is_decided_beside_those_that_it_knows() -> None:
@@ -209,8 +211,9 @@ def test_of_two_that_approvers_of_two_hosts_decide_about_at_once_not_both_are_le
     server = Api(first)
     here, there = (Approver(server, lambda name: BEFORE) for _ in range(2))  # type: ignore[arg-type]
     server.listed = [first, second]
-    here.decide(first)
-    there.decide(second)
+    for approver, asked in ((here, first), (there, second)):
+        with pytest.raises(NotYet):
+            approver.decide(asked)
     assert server.approved == []
 
 
@@ -232,20 +235,51 @@ def test_a_refusal_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.count("csr-1 is left pending") == 1
 
 
-def test_a_lost_race_is_no_error_and_any_other_refusal_is_one() -> None:
-    class Refusing(Api):
-        status = 409
+class Refusing(Api):
+    """error: what it answers whoever approves csr-1."""
 
-        def call(self, method: str, path: str, body: Any = None) -> Any:
-            if method == "PUT":
-                raise program.ApiError(self.status, "no")
-            return super().call(method, path, body)
+    def __init__(self, error: Exception, *listed: dict[str, Any]) -> None:
+        super().__init__(*listed)
+        self.error = error
 
-    api = Refusing(request())
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        if method == "PUT" and "/csr-1/" in path:
+            raise self.error
+        return super().call(method, path, body)
+
+
+def test_a_lost_race_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    api = Refusing(program.ApiError(409, "no"), request())
     Approver(api).follow()  # type: ignore[arg-type]
-    api.status = 403
-    with pytest.raises(program.ApiError):
+    assert (api.watched, capsys.readouterr().out) == ([WATCH_S], "")
+
+
+@pytest.mark.parametrize("status", [403, 422, 500])
+def test_a_request_that_the_api_refuses_to_approve_stops_no_other(
+    status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    api = Refusing(program.ApiError(status, "no"), request(), request(name="csr-2"))
+    api.coming = [request(), request(name="csr-3")]
+    approver = Approver(api)  # type: ignore[arg-type]
+    approver.follow()
+    approver.follow()
+    assert api.approved == ["csr-2", "csr-3"] * 2
+    assert api.watched == [program.LOOK_S] * 2
+    assert capsys.readouterr().out.count(f"csr-1: HTTP {status}: no\n") == 1
+
+
+def test_a_request_that_nobody_can_read_stops_no_other() -> None:
+    api = Api(request(usages=7), request(name="csr-2"))
+    Approver(api).follow()  # type: ignore[arg-type]
+    assert api.approved == ["csr-2"]
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError(), program.ApiError(401, "who?")], ids=["gone", "unknown"])
+def test_an_api_that_does_not_answer_or_knows_nobody_any_more_ends_the_round(error: Exception) -> None:
+    api = Refusing(error, request())
+    with pytest.raises(type(error)):
         Approver(api).follow()  # type: ignore[arg-type]
+    assert api.watched == []
 
 
 def test_its_unit_runs_as_nobody_else_and_reads_its_kubeconfig_alone(lab: Any) -> None:
