@@ -95,9 +95,13 @@ def test_the_clusters_of_the_inventories_give_no_problem_together() -> None:
     }
 
 
-def test_the_examples_of_small_clusters_may_all_be_built() -> None:
-    _, problems = check_paths(sorted((Path(__file__).parents[2] / "docs" / "examples").glob("*.yaml")))
+def test_the_examples_of_small_clusters_may_all_be_built_beside_the_clusters_of_the_inventories() -> None:
+    """Whoever copies one there is refused nothing: no name and no range is another's."""
+    root = Path(__file__).parents[2]
+    examples = sorted((root / "docs" / "examples").glob("*.yaml"))
+    loaded, problems = check_paths([*examples, *(find_cluster(name, root) for name in clusters(root))])
     assert [str(problem) for problem in problems if problem.is_error] == []
+    assert {one.path for one in loaded} > set(examples)
 
 
 def test_the_table_of_wrong_inputs_names_specs_that_there_are() -> None:
