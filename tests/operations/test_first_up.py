@@ -1,0 +1,80 @@
+"""The first `up` from a checkout that has done nothing yet, of a cluster that another has built. No engine runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from obstore.store import MemoryStore
+
+from cluster.load import load_cluster
+from cluster.outputs import BucketOutput
+from cluster.spec import Cluster
+from operations import build
+from operations.access import Access
+from operations.record import LockedError, one_operation
+from operations.upgrade.guard import OtherReleaseError
+from tests.operations.conftest import outputs
+from tests.operations.test_build import KEYS, Quiet
+
+ROOT = Path(__file__).parents[2]
+
+
+class Built:
+    """A stack in a shared backend; what stands for the engine."""
+
+    def __init__(self, *_: object) -> None:
+        self.known: dict[str, str] = {}
+
+    def outputs(self) -> dict[str, object]:
+        bucket = BucketOutput(kind="s3", name="records")
+        told = outputs().model_copy(update={"buckets": {"records": bucket}})
+        return {"outputs": told.model_dump_json(), **dict.fromkeys(KEYS, "")}
+
+    def values(self) -> dict[str, str]:
+        return self.known
+
+    def configure(self, _: str, key: str, value: str) -> None:
+        self.known[key] = value
+
+    def up(self, **_: object) -> None:
+        raise AssertionError("the stack was touched")
+
+
+@pytest.fixture
+def horus() -> Cluster:
+    return load_cluster(ROOT / "inventories" / "horus" / "cluster.yaml")
+
+
+@pytest.fixture(autouse=True)
+def _fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A checkout without a folder of the cluster."""
+    for module in ("operations.stack", "operations.build"):
+        monkeypatch.setattr(f"{module}.STATE", tmp_path / ".menagerie")
+    monkeypatch.setattr("operations.stack.ROOT", tmp_path)
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch, horus: Cluster) -> Access:
+    """The cluster in a backend of the team, whose API servers run what the spec says. Its bucket is in memory."""
+    bucket, wanted = MemoryStore(), horus.spec.kubernetes.version
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://of-the-team")
+    monkeypatch.setattr("stacks.backend._listed", lambda *_: frozenset({"horus"}))
+    monkeypatch.setattr("operations.stack.pulumi_cli", lambda _: Path("no-engine"))
+    monkeypatch.setattr("operations.stack.ClusterStack", Built)
+    monkeypatch.setattr("operations.record.store.open_bucket", lambda *_: bucket)
+    monkeypatch.setattr("operations.upgrade.versions.servers", lambda _: frozenset({wanted}))
+    return Access.from_stack("horus", Built().outputs())
+
+
+def test_it_leaves_another_release_to_upgrade(monkeypatch: pytest.MonkeyPatch, built: Access, horus: Cluster) -> None:
+    monkeypatch.setattr("operations.upgrade.versions.servers", lambda _: frozenset({"1.30.0"}))
+    with pytest.raises(OtherReleaseError, match=r"horus runs Kubernetes 1\.30\.0"):
+        build.up(horus, Quiet())
+
+
+def test_it_is_kept_out_by_who_holds_the_cluster_elsewhere(built: Access, horus: Cluster) -> None:
+    with one_operation(horus, built, "etcd restore", "main"), pytest.raises(LockedError, match="etcd restore main"):
+        build.up(horus, Quiet())
+    with pytest.raises(AssertionError, match="the stack was touched"):
+        build.up(horus, Quiet())
