@@ -9,8 +9,9 @@ from typing import Any
 from audit import hosts, joining, nodes, rights, rules, serving, tenants, workloads
 from audit.controls import SECTIONS, controls, section
 from audit.evidence import Evidence, Kind
+from audit.lists import Decision
 from audit.model import Control, Finding, Result, Status
-from audit.rights import Decision, who_may
+from audit.rights import who_may
 from audit.workloads import of_containers, of_spec, pods_that
 
 _SHOWN = 3

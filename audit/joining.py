@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from audit.evidence import Evidence
+from audit.lists import Object, by_lists
 from audit.model import Finding
-from audit.rights import Object, gives, granted_by, key_of, listed
+from audit.rights import gives, granted_by, key_of
 from cluster.files import JOIN_TOKEN_FOR
 
 _APPROVED = "certificatesigningrequests/nodeclient"
@@ -19,12 +20,10 @@ _SLACK_S = 300
 """The controller manager deletes what has expired, and the operator's clock may differ."""
 
 
-def no_token_approves_itself(evidence: Evidence) -> Iterator[Finding]:
-    (found, missing) = listed(evidence, "cluster roles", "cluster role bindings")
-    if missing:
-        yield Finding("API", None, missing)
-        return
-    roles, bindings = found
+@by_lists("cluster roles", "cluster role bindings")
+def no_token_approves_itself(
+    evidence: Evidence, roles: Iterable[Object], bindings: Iterable[Object]
+) -> Iterator[Finding]:
     rules = {key_of(role): role.get("rules") or () for role in roles}
     for binding in bindings:
         if gives(rules.get(granted_by(binding), ()), ("create",), (_APPROVED,)):
@@ -36,13 +35,10 @@ def no_token_approves_itself(evidence: Evidence) -> Iterator[Finding]:
                     )
 
 
-def tokens_name_one_node(evidence: Evidence) -> Iterator[Finding]:
+@by_lists("bootstrap tokens")
+def tokens_name_one_node(evidence: Evidence, secrets: Iterable[Object]) -> Iterator[Finding]:
     """By their labels and age: an audit reads no token."""
-    (found, missing) = listed(evidence, "bootstrap tokens")
-    if missing:
-        yield Finding("API", None, missing)
-        return
-    for secret in found[0]:
+    for secret in secrets:
         if wrong := _wrong(secret["metadata"], evidence.now):
             name = secret["metadata"]["name"]
             yield Finding(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from audit.evidence import Evidence
+from audit.lists import Object, by_lists
 from audit.model import Finding
-from audit.rights import Object, listed
 from cluster import places
 from cluster.allocations import CONTROLLERS_NAMESPACE, SYSTEM_LABEL, SYSTEM_NAMESPACES
 from cluster.pools import POOL_LABEL, TRUSTED_POOL
@@ -19,13 +19,10 @@ _MOST = 1_000_000_000
 """The highest priority of a class that anybody can make."""
 
 
-def node_labels_agree(evidence: Evidence) -> Iterator[Finding]:
+@by_lists("nodes")
+def node_labels_agree(evidence: Evidence, nodes: Iterable[Object]) -> Iterator[Finding]:
     """Of machines at sites with the spec; of workers in the region, that their pool is the one that they were seen with first."""
-    found, missing = listed(evidence, "nodes")
-    if missing:
-        yield Finding("API", None, missing)
-        return
-    for node in found[0]:
+    for node in nodes:
         name, labels = node["metadata"]["name"], _labels(node)
         given = evidence.labels.get(name)
         wrong = _of_region(labels) if given is None else _of_site(labels, given)
@@ -33,13 +30,9 @@ def node_labels_agree(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(f"node {name}", False, "; ".join(wrong))
 
 
-def controllers_on_their_pool(evidence: Evidence) -> Iterator[Finding]:
+@by_lists("pods", "nodes")
+def controllers_on_their_pool(evidence: Evidence, pods: Iterable[Object], nodes: Iterable[Object]) -> Iterator[Finding]:
     """By the label that no kubelet may set."""
-    found, missing = listed(evidence, "pods", "nodes")
-    if missing:
-        yield Finding("API", None, missing)
-        return
-    pods, nodes = found
     pools = {node["metadata"]["name"]: _labels(node).get(TRUSTED_POOL, "") for node in nodes}
     for pod in pods:
         metadata, node = pod["metadata"], pod["spec"].get("nodeName")
@@ -48,12 +41,10 @@ def controllers_on_their_pool(evidence: Evidence) -> Iterator[Finding]:
             yield Finding(f"pod {metadata['namespace']}/{metadata['name']}", False, where)
 
 
-def no_foreign_system_priority(evidence: Evidence) -> Iterator[Finding]:
-    found, missing = listed(evidence, "pods", "namespaces")
-    if missing:
-        yield Finding("API", None, missing)
-        return
-    pods, namespaces = found
+@by_lists("pods", "namespaces")
+def no_foreign_system_priority(
+    evidence: Evidence, pods: Iterable[Object], namespaces: Iterable[Object]
+) -> Iterator[Finding]:
     free = {each["metadata"]["name"] for each in namespaces if _labels(each).get(SYSTEM_LABEL) == "true"}
     for pod in pods:
         metadata, spec = pod["metadata"], pod["spec"]

@@ -2,40 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 from audit.evidence import Evidence
+from audit.lists import Decision, Object, by_lists
 from audit.model import Finding
 
-Object = Mapping[str, Any]
 MADE_BY_US = ("system:", "kubeadm:", "menagerie:")
 """Names of roles and bindings that Kubernetes, kubeadm and `control_plane/` make."""
 _BOOTSTRAPPING = "kubernetes.io/bootstrapping"
 ADMIN = "cluster-admin"
-
-Decision = Callable[[Evidence], Iterator[Finding]]
-
-
-def listed(evidence: Evidence, *names: str) -> tuple[list[tuple[Object, ...]], str]:
-    """The lists, and why one is missing; "" where all are there."""
-    found = [evidence.objects.get(name, f"{name} were not asked for") for name in names]
-    missing = [each for each in found if isinstance(each, str)]
-    return [each for each in found if not isinstance(each, str)], missing[0] if missing else ""
+_ROLES, _BINDINGS = ("cluster roles", "roles"), ("cluster role bindings", "role bindings")
 
 
 def who_may(verbs: tuple[str, ...], *resources: str) -> Decision:
     """Whoever may do one of `verbs` with one of `resources`, beside Kubernetes' own and ours. Groups of the API are not
     told apart: names of what is asked for are unique."""
 
-    def decide(evidence: Evidence) -> Iterator[Finding]:
-        (found, missing) = listed(evidence, "cluster roles", "roles", "cluster role bindings", "role bindings")
-        if missing:
-            yield Finding("API", None, missing)
-            return
-        cluster_roles, roles, cluster_bindings, bindings = found
-        rules = {key_of(role): role.get("rules") or () for role in (*cluster_roles, *roles)}
-        for binding in (*cluster_bindings, *bindings):
+    @by_lists(*_ROLES, *_BINDINGS)
+    def decide(
+        evidence: Evidence,
+        cluster_roles: Iterable[Object],
+        roles: Iterable[Object],
+        cluster_bindings: Iterable[Object],
+        bindings: Iterable[Object],
+    ) -> Iterator[Finding]:
+        rules = {key_of(role): role.get("rules") or () for role in chain(cluster_roles, roles)}
+        for binding in chain(cluster_bindings, bindings):
             granted = rules.get(granted_by(binding), ())
             if not _ours(binding) and gives(granted, verbs, resources):
                 yield from _subjects(binding)
@@ -43,28 +37,23 @@ def who_may(verbs: tuple[str, ...], *resources: str) -> Decision:
     return decide
 
 
-def cluster_admins(evidence: Evidence) -> Iterator[Finding]:
-    for binding in _bindings(evidence):
-        if isinstance(binding, Finding):
-            yield binding
-        elif binding["roleRef"]["name"] == ADMIN and not _ours(binding):
+@by_lists(*_BINDINGS)
+def cluster_admins(evidence: Evidence, *bindings: Iterable[Object]) -> Iterator[Finding]:
+    for binding in chain(*bindings):
+        if binding["roleRef"]["name"] == ADMIN and not _ours(binding):
             yield from _subjects(binding)
 
 
-def masters(evidence: Evidence) -> Iterator[Finding]:
-    for binding in _bindings(evidence):
-        if isinstance(binding, Finding):
-            yield binding
-        elif not _ours(binding):
+@by_lists(*_BINDINGS)
+def masters(evidence: Evidence, *bindings: Iterable[Object]) -> Iterator[Finding]:
+    for binding in chain(*bindings):
+        if not _ours(binding):
             yield from (each for each in _subjects(binding) if each.subject == "Group system:masters")
 
 
-def wildcards(evidence: Evidence) -> Iterator[Finding]:
-    (found, missing) = listed(evidence, "cluster roles", "roles")
-    if missing:
-        yield Finding("API", None, missing)
-        return
-    for role in (*found[0], *found[1]):
+@by_lists(*_ROLES)
+def wildcards(evidence: Evidence, *roles: Iterable[Object]) -> Iterator[Finding]:
+    for role in chain(*roles):
         starred = any(
             "*" in (rule.get(what) or ()) for rule in role.get("rules") or () for what in ("verbs", "resources")
         )
@@ -73,22 +62,26 @@ def wildcards(evidence: Evidence) -> Iterator[Finding]:
 
 
 def default_accounts(evidence: Evidence) -> Iterator[Finding]:
-    for binding in _bindings(evidence):
-        if isinstance(binding, Finding):
-            yield binding
-            return
+    """Neither bound nor mounted."""
+    yield from _bound_default_accounts(evidence)
+    yield from _used_default_accounts(evidence)
+
+
+@by_lists(*_BINDINGS)
+def _bound_default_accounts(evidence: Evidence, *bindings: Iterable[Object]) -> Iterator[Finding]:
+    for binding in chain(*bindings):
         yield from (
             each
             for each in _subjects(binding)
             if each.subject.startswith("ServiceAccount ") and each.subject.endswith("/default")
         )
-    (found, missing) = listed(evidence, "pods")
-    if missing:
-        yield Finding("API", None, missing)
-        return
+
+
+@by_lists("pods")
+def _used_default_accounts(evidence: Evidence, pods: Iterable[Object]) -> Iterator[Finding]:
     used = {
         pod["metadata"]["namespace"]
-        for pod in found[0]
+        for pod in pods
         if pod["spec"].get("serviceAccountName", "default") == "default" and mounts_token(pod)
     }
     yield from (
@@ -103,11 +96,6 @@ def mounts_token(pod: Object) -> bool:
         for volume in pod["spec"].get("volumes") or ()
         for source in (volume.get("projected") or {}).get("sources") or ()
     )
-
-
-def _bindings(evidence: Evidence) -> Iterator[Any]:
-    (found, missing) = listed(evidence, "cluster role bindings", "role bindings")
-    yield from [Finding("API", None, missing)] if missing else [each for group in found for each in group]
 
 
 def _subjects(binding: Object) -> Iterator[Finding]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
 from cryptography import x509
 
 from audit.evidence import Evidence, Kind, Report
+from audit.lists import Object, by_lists
 from audit.model import Finding
-from audit.rights import listed
 
 SERVING = "/var/lib/kubelet/pki/kubelet-server-current.pem"
 _NODE = "system:node:"
@@ -29,19 +28,18 @@ def kubelets_have_their_own_authority(evidence: Evidence) -> Iterator[Finding]:
         yield Finding(report.host, not set(trusted) & set(clients), f"kubelets' certificates are to be by {names}")
 
 
-def serving_certificates_are_of_their_nodes(evidence: Evidence) -> Iterator[Finding]:
+@by_lists("addresses of nodes", "serving requests")
+def serving_certificates_are_of_their_nodes(
+    evidence: Evidence, configmaps: Iterable[Object], requests: Iterable[Object]
+) -> Iterator[Finding]:
     """Of those that the API has on record, which is for an hour, and those on workers that were looked at."""
-    (found, missing) = listed(evidence, "addresses of nodes", "serving requests")
-    if missing:
-        yield Finding("API", None, missing)
-        return
-    known = _addresses(found[0])
+    known = _addresses(configmaps)
     if known is None:
         yield Finding(
             "API", None, "the cluster was not told which machine has which address; run ./menagerie configure"
         )
         return
-    for request in found[1]:
+    for request in requests:
         if pem := request.get("status", {}).get("certificate"):
             yield _judged(request["metadata"]["name"], base64.b64decode(pem).decode(), known)
     for report in evidence.of(Kind.WORKER):
@@ -50,7 +48,7 @@ def serving_certificates_are_of_their_nodes(evidence: Evidence) -> Iterator[Find
                 yield _judged(report.host, held.pem[0], known)
 
 
-def _addresses(configmaps: tuple[Mapping[str, Any], ...]) -> dict[str, str] | None:
+def _addresses(configmaps: Iterable[Object]) -> dict[str, str] | None:
     """Node -> its address, by what operators wrote and by what was given to workers in the region; None where nobody wrote."""
     data = {each["metadata"]["name"]: each.get("data") or {} for each in configmaps}
     if "hosts.json" not in data.get("hosts", {}):

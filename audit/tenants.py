@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from audit.evidence import Evidence
+from audit.lists import Decision, Object, by_lists
 from audit.model import Finding
-from audit.rights import Object, listed
 from cluster import counts
 from cluster.tenancy import TENANT_LABEL
 
@@ -16,13 +16,9 @@ LONGEST_S = 600.0
 _OVER = ("Complete", "Failed", "FailureTarget", "SuccessCriteriaMet")
 
 
-def namespaces_have_counts(evidence: Evidence) -> Iterator[Finding]:
+@by_lists("namespaces", "resource quotas")
+def namespaces_have_counts(evidence: Evidence, spaces: Iterable[Object], quotas: Iterable[Object]) -> Iterator[Finding]:
     """Of every kind that has a default, in every namespace of a person or a team."""
-    found, missing = listed(evidence, "namespaces", "resource quotas")
-    if missing:
-        yield Finding("API", None, missing)
-        return
-    spaces, quotas = found
     hard: dict[str, set[str]] = {}
     for each in quotas:
         hard.setdefault(each["metadata"]["namespace"], set()).update((each.get("spec") or {}).get("hard") or ())
@@ -36,26 +32,28 @@ def namespaces_have_counts(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-def gangs_have_groups(evidence: Evidence) -> Iterator[Finding]:
+@by_lists("gangs")
+def gangs_have_groups(evidence: Evidence, jobs: Iterable[Object]) -> Iterator[Finding]:
     """A PodGroup for each Job that is a gang and not over, ten minutes after it was made."""
-    found, missing = listed(evidence, "gangs")
-    waiting = [job for job in found[0] if not _over(job)] if not missing else []
-    groups, no_groups = listed(evidence, "pod groups")
-    if missing or (waiting and no_groups):
-        yield Finding("API", None, missing or no_groups)
-        return
-    there = {_key(each) for each in (groups[0] if groups else ())}
-    for job in waiting:
-        spec = job["spec"]["template"]["spec"]
-        named = (spec.get("schedulingGroup") or {}).get("podGroupName")
-        if named and evidence.now - _made_s(job) > LONGEST_S:
-            has = (job["metadata"]["namespace"], named) in there
-            where = f"Job {job['metadata']['namespace']}/{job['metadata']['name']}"
-            yield Finding(
-                where,
-                has,
-                "has its PodGroup" if has else "has no PodGroup: kubectl describe says why, or the journal of gangs",
-            )
+    waiting = [job for job in jobs if not _over(job)]
+    # A cluster without gangs need not know what a PodGroup is.
+    return _have_groups(waiting)(evidence) if waiting else iter(())
+
+
+def _have_groups(jobs: Iterable[Object]) -> Decision:
+    @by_lists("pod groups")
+    def decide(evidence: Evidence, groups: Iterable[Object]) -> Iterator[Finding]:
+        there = {_key(each) for each in groups}
+        for job in jobs:
+            spec = job["spec"]["template"]["spec"]
+            named = (spec.get("schedulingGroup") or {}).get("podGroupName")
+            if named and evidence.now - _made_s(job) > LONGEST_S:
+                has = (job["metadata"]["namespace"], named) in there
+                where = f"Job {job['metadata']['namespace']}/{job['metadata']['name']}"
+                lacks = "has no PodGroup: kubectl describe says why, or the journal of gangs"
+                yield Finding(where, has, "has its PodGroup" if has else lacks)
+
+    return decide
 
 
 def _over(job: Object) -> bool:

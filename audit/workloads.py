@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
 
 from audit.evidence import Evidence, Kind
+from audit.lists import Decision, Object, by_lists
 from audit.model import Finding
-from audit.rights import Decision, Object, listed, mounts_token
+from audit.rights import mounts_token
 
 OURS = ("kube-system", "csi")
 """Namespaces whose pods are Kubernetes' and ours: the network, drivers of volumes and GPUs need their hosts."""
@@ -22,12 +23,9 @@ _LEVELS = "pod-security.kubernetes.io/enforce"
 def pods_that(what: Callable[[Object], str]) -> Decision:
     """Pods of others of which `what` has something to say."""
 
-    def decide(evidence: Evidence) -> Iterator[Finding]:
-        found, missing = listed(evidence, "pods")
-        if missing:
-            yield Finding("API", None, missing)
-            return
-        for pod in found[0]:
+    @by_lists("pods")
+    def decide(evidence: Evidence, pods: Iterable[Object]) -> Iterator[Finding]:
+        for pod in pods:
             metadata = pod["metadata"]
             if metadata["namespace"] not in OURS and (said := what(pod)):
                 yield Finding(f"pod {metadata['namespace']}/{metadata['name']}", False, said)
@@ -51,13 +49,10 @@ def of_containers(says: Callable[[Mapping[str, Any], Mapping[str, Any]], bool]) 
     return what
 
 
-def images_by_digest(evidence: Evidence) -> Iterator[Finding]:
+@by_lists("pods")
+def images_by_digest(evidence: Evidence, pods: Iterable[Object]) -> Iterator[Finding]:
     """Pods of the system, of which many may do anything on their host: what their images are, nobody can change by a push."""
-    found, missing = listed(evidence, "pods")
-    if missing:
-        yield Finding("API", None, missing)
-        return
-    for pod in found[0]:
+    for pod in pods:
         metadata = pod["metadata"]
         if metadata["namespace"] in SYSTEM:
             tags = [each["image"] for each in containers(pod) if "@sha256:" not in each["image"]]
@@ -127,54 +122,41 @@ def windows(context: Mapping[str, Any], whole: Mapping[str, Any]) -> bool:
     return bool((context.get("windowsOptions") or whole.get("windowsOptions") or {}).get("hostProcess"))
 
 
-def pod_security(evidence: Evidence) -> Iterator[Finding]:
+@by_lists("namespaces")
+def pod_security(evidence: Evidence, spaces: Iterable[Object]) -> Iterator[Finding]:
     """Labels that open a namespace further than the API servers' defaults."""
-    for name, labels in _namespaces(evidence):
-        if labels is None:
-            yield Finding("API", None, name)
-        elif labels.get(_LEVELS) == "privileged" and name not in OURS:
+    for each in spaces:
+        name, labels = each["metadata"]["name"], each["metadata"].get("labels") or {}
+        if labels.get(_LEVELS) == "privileged" and name not in OURS:
             yield Finding(f"namespace {name}", False, "admits privileged pods")
 
 
-def namespaces(evidence: Evidence) -> Iterator[Finding]:
-    for name, labels in _namespaces(evidence):
-        if labels is None:
-            yield Finding("API", None, name)
-        elif name not in (*OURS, *_EMPTY, "default"):
+@by_lists("namespaces")
+def namespaces(evidence: Evidence, spaces: Iterable[Object]) -> Iterator[Finding]:
+    for name in _names(spaces):
+        if name not in (*OURS, *_EMPTY, "default"):
             yield Finding(f"namespace {name}", False, "somebody's")
 
 
-def namespaces_without_policies(evidence: Evidence) -> Iterator[Finding]:
-    found, missing = listed(evidence, "network policies")
-    if missing:
-        yield Finding("API", None, missing)
-        return
-    covered = {policy["metadata"]["namespace"] for policy in found[0]}
-    for name, labels in _namespaces(evidence):
-        if labels is None:
-            yield Finding("API", None, name)
-        elif name not in (*OURS, *_EMPTY):
+@by_lists("network policies", "namespaces")
+def namespaces_without_policies(
+    evidence: Evidence, policies: Iterable[Object], spaces: Iterable[Object]
+) -> Iterator[Finding]:
+    covered = {policy["metadata"]["namespace"] for policy in policies}
+    for name in _names(spaces):
+        if name not in (*OURS, *_EMPTY):
             yield Finding(f"namespace {name}", name in covered, "has policies" if name in covered else "has none")
 
 
-def network_policies_enforced(evidence: Evidence) -> Iterator[Finding]:
+@by_lists("pods")
+def network_policies_enforced(evidence: Evidence, pods: Iterable[Object]) -> Iterator[Finding]:
     """By kube-network-policies, which runs beside any network."""
-    found, missing = listed(evidence, "pods")
-    if missing:
-        yield Finding("API", None, missing)
-        return
-    images = {each["image"] for pod in found[0] for each in containers(pod) if "network-policies" in each["image"]}
+    images = {each["image"] for pod in pods for each in containers(pod) if "network-policies" in each["image"]}
     yield Finding("network", bool(images), ", ".join(sorted(images)) or "flannel, and nothing that filters")
 
 
-def _namespaces(evidence: Evidence) -> Iterator[tuple[str, Mapping[str, str] | None]]:
-    """Names and labels; why there are none, and None."""
-    found, missing = listed(evidence, "namespaces")
-    if missing:
-        yield missing, None
-        return
-    for each in found[0]:
-        yield each["metadata"]["name"], each["metadata"].get("labels") or {}
+def _names(things: Iterable[Object]) -> list[str]:
+    return [each["metadata"]["name"] for each in things]
 
 
 def image_provenance(evidence: Evidence) -> Iterator[Finding]:
@@ -192,31 +174,28 @@ def external_secrets(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-def no_lasting_tokens(evidence: Evidence) -> Iterator[Finding]:
-    yield from _each(evidence, "tokens of service accounts", "a token that does not end")
+@by_lists("tokens of service accounts")
+def no_lasting_tokens(evidence: Evidence, secrets: Iterable[Object]) -> Iterator[Finding]:
+    for secret in secrets:
+        yield Finding(_secret(secret), False, "a token that does not end")
 
 
-def bootstrap_tokens(evidence: Evidence) -> Iterator[Finding]:
-    yield from _each(evidence, "bootstrap tokens", "made {made}")
+@by_lists("bootstrap tokens")
+def bootstrap_tokens(evidence: Evidence, secrets: Iterable[Object]) -> Iterator[Finding]:
+    for secret in secrets:
+        yield Finding(_secret(secret), False, f"made {secret['metadata'].get('creationTimestamp', '?')}")
 
 
-def _each(evidence: Evidence, name: str, says: str) -> Iterator[Finding]:
-    found, missing = listed(evidence, name)
-    if missing:
-        yield Finding("API", None, missing)
+def _secret(secret: Object) -> str:
+    return f"Secret {secret['metadata']['namespace']}/{secret['metadata']['name']}"
+
+
+@by_lists("kube-proxy")
+def proxy_metrics(evidence: Evidence, configmaps: Sequence[Object]) -> Iterator[Finding]:
+    if not configmaps:
+        yield Finding("kube-proxy", None, "has no ConfigMap")
         return
-    for thing in found[0]:
-        metadata = thing["metadata"]
-        said = says.format(made=metadata.get("creationTimestamp", "?"))
-        yield Finding(f"Secret {metadata['namespace']}/{metadata['name']}", False, said)
-
-
-def proxy_metrics(evidence: Evidence) -> Iterator[Finding]:
-    found, missing = listed(evidence, "kube-proxy")
-    if missing or not found[0]:
-        yield Finding("kube-proxy", None, missing or "has no ConfigMap")
-        return
-    config = yaml.safe_load(found[0][0]["data"]["config.conf"])
+    config = yaml.safe_load(configmaps[0]["data"]["config.conf"])
     address = str(config.get("metricsBindAddress", ""))
     # kube-proxy's own default is the loopback.
     yield Finding("kube-proxy", address == "" or address.startswith(("127.", "[::1]")), f"metricsBindAddress {address}")

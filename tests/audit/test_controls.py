@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from pydantic import ValidationError
 
@@ -49,6 +53,27 @@ def test_what_is_rendered_meets_every_control_but_for_exceptions_with_a_reason(
 @pytest.mark.parametrize("control", controls(), ids=lambda control: control.id)
 def test_nothing_passes_of_which_nothing_was_seen(control: Control) -> None:
     assert decided(control, Evidence()).status is Status.NOT_SEEN
+
+
+class Heard(dict[str, Any]):
+    """Lists of the API, and which of them were looked at."""
+
+    def __init__(self, lists: Mapping[str, Any]) -> None:
+        super().__init__(lists)
+        self.names: list[str] = []
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.names.append(name)
+        return super().get(name, default)
+
+
+@pytest.mark.parametrize("control", [each for each in controls() if each.by], ids=lambda control: control.id)
+def test_a_list_of_the_api_that_was_not_seen_is_never_a_pass_and_says_why(control: Control, good: Evidence) -> None:
+    heard = Heard(good.objects)
+    decided(control, replace(good, objects=heard))
+    for name in heard.names:
+        result = decided(control, replace(good, objects={**good.objects, name: "no answer"}))
+        assert (result.status, result.seen) == (Status.NOT_SEEN, "API: no answer"), name
 
 
 @pytest.mark.parametrize(
