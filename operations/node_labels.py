@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
 from kubernetes import client
-from kubernetes.client.exceptions import ApiException
 
 from cluster.node_labels import NAMESPACE, TABLE, table
 from cluster.pools import TRUSTED_POOL
 from cluster.spec import Cluster
+from operations import config_maps
 from operations.access import API_TIMEOUT_S
-from operations.conflicts import until_settled
 
 
 def publish(cluster: Cluster, api: client.ApiClient) -> bool:
@@ -19,25 +16,7 @@ def publish(cluster: Cluster, api: client.ApiClient) -> bool:
 
     Raises ApiException and urllib3's HTTPError.
     """
-    core, wanted = client.CoreV1Api(api), table(cluster)
-
-    def attempt() -> bool:
-        try:
-            found = core.read_namespaced_config_map(TABLE, NAMESPACE, _request_timeout=API_TIMEOUT_S)
-        except ApiException as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name=TABLE), data=wanted)
-            core.create_namespaced_config_map(NAMESPACE, body, _request_timeout=API_TIMEOUT_S)
-            return True
-        if (found.data or {}) == wanted:
-            return False
-        # With its resourceVersion: two runs of different specs don't mix.
-        found.data = wanted
-        core.replace_namespaced_config_map(TABLE, NAMESPACE, found, _request_timeout=API_TIMEOUT_S)
-        return True
-
-    return until_settled(attempt)
+    return config_maps.publish(api, NAMESPACE, TABLE, table(cluster))
 
 
 def missing(api: client.ApiClient, pool: str) -> str:
