@@ -37,7 +37,7 @@ def parse_pci_address(value: Any) -> Any:
 def parse_interface(value: Any) -> Any:
     """The name of a network interface, such as ens1f0np0."""
     if isinstance(value, str) and not re.fullmatch(_INTERFACE, value):
-        hint = "write what `ip link` shows: at most 15 characters, for example ens1f0np0"
+        hint = "write what `ip link` shows: at most 15 letters, digits and _.-, no . or - first, for example ens1f0np0"
         raise refuse("ROC-005", f"{value!r} can't be the name of a network interface", hint)
     return value
 
@@ -50,8 +50,8 @@ def parse_mtu(value: Any) -> Any:
 
 
 _PCI = r"[0-9a-f]{4}:[0-9a-f]{2}:[01][0-9a-f]\.[0-7]"
-# Linux, dev_valid_name: at most 15 bytes, no "/", no ":" and no white space.
-_INTERFACE = r"[A-Za-z0-9_.-]{1,15}"
+# Linux, dev_valid_name: at most 15 bytes, no "/", no ":" and no white space. Programs take a - at the beginning for an option.
+_INTERFACE = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}"
 Dscp = Annotated[int, Field(ge=0, le=63)]
 Priority = Annotated[int, Field(ge=0, le=7)]
 PciAddress = Annotated[

@@ -45,9 +45,10 @@ class PreSharedKey(Model):
 
 # "CreateCustomerGateway": the ARN of a private certificate in AWS Certificate Manager.
 _ARN = r"arn:aws:acm:[a-z]{2}(-[a-z]+)+-[0-9]:[0-9]{12}:certificate/[A-Za-z0-9_-]+"
-# RFC 4514's specials, what would end a line or a value in swanctl.conf, and what templates and shells look for.
-_NOT_IN_DN = r"\",=#\\{}$`;|<>\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069"
-_DN = rf"[A-Za-z]+=[^\s{_NOT_IN_DN}][^{_NOT_IN_DN}]*(, ?[A-Za-z]+=[^\s{_NOT_IN_DN}][^{_NOT_IN_DN}]*)*"
+# Letters and X.680's PrintableString without the comma and =, which divide; & and @ as names of firms have them. No *: where a
+# part is one, strongSwan takes whatever a certificate of the authority has there for the gateway's.
+_PART = r"[A-Za-z]+=[\w'()+./:?&@-]+( [\w'()+./:?&@-]+)*"
+_DN = rf"{_PART}(, ?{_PART})*"
 
 
 def parse_arn(value: Any) -> Any:
@@ -62,7 +63,8 @@ def parse_subject(value: Any) -> Any:
     """A certificate's subject, the country first."""
     if isinstance(value, str) and not re.fullmatch(_DN, value):
         hint = "write what `openssl x509 -noout -subject -nameopt oneline,-space_eq` shows: C=US, O=Example, CN=name"
-        raise refuse("VPN-010", f"{value!r} isn't a certificate's subject", hint)
+        rule = "letters, digits and '()+./:?&@- with single spaces"
+        raise refuse("VPN-010", f"{value!r} isn't a certificate's subject: {rule}", hint)
     return value
 
 

@@ -279,7 +279,7 @@ class Tenancy(Model):
     controllers: Name | None = None
     """Pool whose hosts run Menagerie's own controllers: who is root on one of them has their rights. Default: one with two hosts
     and without GPUs, that of storage's controllers before others."""
-    user_prefix: str = Field(default="", pattern=r"^[a-z0-9:_/.-]*$", max_length=40)
+    user_prefix: str = Field(default="", pattern=r"^([a-z0-9:_/.][a-z0-9:_/.-]*)?$", max_length=40)
     """What the API's names of users begin with, before people's ids: oidc: for --oidc-username-prefix=oidc:."""
 
 

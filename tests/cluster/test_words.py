@@ -5,20 +5,18 @@ The models are walked: a field that is added without a pattern fails here.
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Iterator
-from enum import StrEnum
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 import pytest
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from cluster.check import check
 from cluster.document import parse
-from cluster.pools import Host, HostsFile
+from cluster.pools import Host
 from cluster.spec import Cluster, ClusterSpec
 from cluster.validate import validate
-from tenancy.directory.files import PeopleFile
+from tests.cluster.walking import LEAVES, SAMPLES, takes
 
 HOSTILE = (
     "{{ lookup('pipe', 'touch /tmp/ran') }}",
@@ -31,55 +29,8 @@ AT_THE_BEGINNING = "-oProxyCommand=touch /tmp/ran"
 SPECIAL = '\n\r\x00\x1b\u202e`${}"\\;|<>'
 """What a shell, a template, systemd, nftables, swanctl, FRR, dnsmasq or a terminal reads as more than a letter."""
 
-# Something that each field takes; what a field takes is spoilt in every way.
-SAMPLES = (
-    *("a", "root", "x-1", "eth1a", "m7i.large", "Ready", "10.8.0.1", "10.8.0.0/24", "1.36.4", "2", "64", "10%", "a.example.org"),
-    *("https://a.example.org/b", "ldaps://a.example.org", "http://10.8.0.5:8642", "a.example.org:5000", "/data/etcd", "a.yaml"),
-    *("0000:1a:00.0", "nvme-SAMSUNG*", "pci=realloc", "ou=a,dc=b", "(a=b)", "C=US, CN=a b", "f" * 64, "02:00:00:00:00:01"),
-    "arn:aws:acm:us-east-1:123456789012:certificate/abc",
-    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAICGTXi7fQMqDwQUUn6SciDSEk7spf23+bIK+GcfgbfcT ops@menagerie",
-)  # fmt: skip
 OF_LDAP = (".tenancy.directory.ldap", '\\";|<>')
 """Where special characters of LDAP's own stay, for ldap3 alone reads them."""
-
-Leaf = tuple[str, TypeAdapter[Any]]
-
-
-def leaves(annotation: Any, path: str = "", meta: tuple[Any, ...] = ()) -> Iterator[Leaf]:
-    """(path, what validates it) of each field of a model that takes free text, also as a key and in a list."""
-    if get_origin(annotation) is Annotated:
-        inner, *more = get_args(annotation)
-        yield from leaves(inner, path, (*meta, *more))
-    elif get_origin(annotation) in (Union, types.UnionType):
-        for choice in get_args(annotation):
-            yield from leaves(choice, path, meta)
-    elif get_origin(annotation) is dict:
-        key, value = get_args(annotation)
-        yield from leaves(key, f"{path}{{key}}")
-        yield from leaves(value, f"{path}{{}}")
-    elif get_origin(annotation) is tuple:
-        yield from leaves(get_args(annotation)[0], f"{path}[]")
-    elif isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        for name, field in annotation.model_fields.items():
-            own = [each for each in field.metadata if get_origin(field.annotation) not in (tuple, dict)]
-            yield from leaves(field.annotation, f"{path}.{name}", tuple(own))
-    elif annotation not in (int, bool, float, type(None)) and not _is_chosen(annotation):
-        yield path, TypeAdapter(Annotated[annotation, *meta] if meta else annotation)
-
-
-def _is_chosen(annotation: Any) -> bool:
-    return get_origin(annotation) is Literal or (isinstance(annotation, type) and issubclass(annotation, StrEnum))
-
-
-LEAVES = dict(each for model in (ClusterSpec, HostsFile, PeopleFile) for each in leaves(model))
-
-
-def takes(adapter: TypeAdapter[Any], text: str) -> bool:
-    try:
-        adapter.validate_python(text, strict=True)
-    except ValidationError:
-        return False
-    return True
 
 
 def spoilt(adapter: TypeAdapter[Any], hostile: str) -> Iterator[str]:
@@ -142,11 +93,30 @@ def test_no_field_takes_a_character_that_means_more_than_itself() -> None:
     assert free == {}
 
 
+def test_no_field_takes_what_a_command_line_reads_as_an_option() -> None:
+    free = {
+        path: text
+        for path, adapter in LEAVES.items()
+        for text in (f"-{sample}" for sample in ("a", *SAMPLES) if takes(adapter, sample))
+        if takes(adapter, text)
+    }
+    assert set(free) <= set(RULED), free
+
+
 @pytest.mark.parametrize("path", RULED)
 def test_what_a_type_lets_through_a_rule_refuses(path: str, build: Callable[..., Cluster]) -> None:
-    for hostile in (*HOSTILE, AT_THE_BEGINNING):
+    for hostile in (*HOSTILE, AT_THE_BEGINNING, "-a", *(f"a{letter}b" for letter in SPECIAL)):
         refused = [problem.code for problem in check(build(**RULED[path](hostile))) if problem.is_error]
         assert refused, (path, hostile)
+
+
+def test_the_subject_of_a_gateway_s_certificate_is_one_subject_and_no_wildcard() -> None:
+    """strongSwan takes any certificate of the authority for one whose parts are * ("Identity Parsing" of its documentation)."""
+    subject = LEAVES[".sites{}.vpn.routers{}.certificate.names[]"]
+    for name in ("CN=vpn-0a.endpoint-0", "C=DE, O=Müller & Co. (IT),CN=O'Hara", "C=US, ST=WA, O=Amazon.com, CN=a b"):
+        assert takes(subject, name), name
+    for name in ("CN=*", "C=*, O=Example, CN=a", "C=US, CN=*", "%any", "*", "CN= a", "CN=a ", "CN=a,, O=b"):
+        assert not takes(subject, name), name
 
 
 def test_a_message_says_rule_and_way_out_and_repeats_no_more_than_a_line_has_room_for() -> None:
