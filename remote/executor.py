@@ -105,9 +105,10 @@ class Ssh:
             "ServerAliveInterval": "15",
             "ControlMaster": "auto",
             "ControlPersist": "60",
-            "ControlPath": f"{self._folder.name}/%C",
-            **({"IdentityFile": login["key"]} if login["key"] else {}),
-            **({"UserKnownHostsFile": str(self._known)} if self._known else {}),
+            # In quotes: ssh takes blanks for the end of a path.
+            "ControlPath": f'"{self._folder.name}/%C"',
+            **({"IdentityFile": f'"{login["key"]}"'} if login["key"] else {}),
+            **({"UserKnownHostsFile": f'"{self._known}"'} if self._known else {}),
         }
         become = () if login["user"] == "root" else ("sudo", "-n")
         given = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]

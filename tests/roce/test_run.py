@@ -226,16 +226,16 @@ def test_ssh_reaches_hosts_as_the_spec_says(build: Build) -> None:
     with Ssh(Cluster.model_validate(changed, strict=False)) as executor:
         words = executor.command("h2", ["timeout", "5", "echo", "a b"])
     assert words[-7:] == ("-p", "2222", "-l", "ops", "10.6.0.3", "--", "sudo -n timeout 5 echo 'a b'")
-    assert {"BatchMode=yes", "StrictHostKeyChecking=yes", "IdentityFile=/keys/ops"} <= set(words)
+    assert {"BatchMode=yes", "StrictHostKeyChecking=yes", 'IdentityFile="/keys/ops"'} <= set(words)
 
 
 def test_ssh_believes_the_keys_that_it_is_given_and_leaves_no_file(build: Build) -> None:
     with Ssh(fabric(build, 2), "10.6.0.3 ssh-ed25519 AAAA\n", Path("/keys/ours")) as executor:
         options = [word.partition("=") for word in executor.command("h2", ["true"]) if "=" in word]
         given = {name: value for name, _, value in options}
-        known = Path(given["UserKnownHostsFile"])
+        known = Path(given["UserKnownHostsFile"].strip('"'))
         assert known.read_text() == "10.6.0.3 ssh-ed25519 AAAA\n"
-    assert given["IdentityFile"] == "/keys/ours"
+    assert given["IdentityFile"] == '"/keys/ours"'
     assert not known.parent.exists()
 
 
