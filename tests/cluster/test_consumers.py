@@ -1,0 +1,354 @@
+"""Words of a spec are data wherever they end: shells, units, cloud-init, iPXE, dnsmasq, swanctl, FRR, nftables, GRUB, JSON, pages.
+
+A cluster with every field that takes a special character is rendered twice: with plain words, and with the worst that each
+field takes, field takes, between marks. What carries a mark is read by its format's own rules, and is then the plain one but for what
+stands between them. What carries none is the same to the byte.
+"""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import json
+import re
+import shutil
+import string
+import subprocess
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import TypeAdapter
+
+from ceph.render import objects, text
+from cluster.artefacts import ArtefactSource, catalogue
+from cluster.files import HostConfig
+from cluster.outputs import ArtefactOutput, ClusterOutputs
+from cluster.pools import HostsFile
+from cluster.spec import Cluster, ClusterSpec
+from control_plane import host_config as api_server
+from etcd.render import host_config as member
+from inventories import gateways
+from inventories.build import build as inventory
+from network.addresses import plan
+from network.gateway import Joined, Papers, routers
+from provisioning.machines import machines
+from provisioning.render import tree
+from remote.executor import Ssh
+from roce.switches import System, snippet
+from tenancy.directory.files import FileDirectory, PeopleFile
+from tenancy.sync.objects import wanted
+from tests.cluster.walking import LEAVES, SAMPLES, changed, takes
+from tests.digests import with_digests
+from topology.html import html
+from topology.layout import draw
+from topology.svg import svg
+from userdata import Payload, render, startup_script
+from workers import host_config as worker
+from workers.roles import declarations
+
+ROOT = Path(__file__).parents[2]
+WORDS = yaml.safe_load(Path(__file__).with_name("every_word.yaml").read_text())
+MODELS = ((ClusterSpec, "spec"), (HostsFile, "hosts"), (PeopleFile, "people"))
+SPECIAL = [each for each in f"{string.punctuation} " if each not in "._:/@+-"]
+MARKED = re.compile("zq(.*?)qz")
+"""What was put into a word. No text of ours has these letters."""
+ENDS = ("203.0.113.1", "203.0.113.2")
+STORE = SimpleNamespace(script=lambda: "#!/usr/bin/python3\n")
+
+
+Change = Callable[[str, str], str]
+
+
+@cache
+def worst(path: str, word: str) -> str:
+    """The word with as many special characters inside as its field takes at once, between marks. What takes a line break has
+    a rule of `cluster.check` that refuses it (test_words.py)."""
+    places = () if takes(LEAVES[path], "\n") else (1, len(word) - 1)
+    return max((_filled(LEAVES[path], word[:at], word[at:]) for at in places), key=len, default=word)
+
+
+def harmless(path: str, word: str) -> str:
+    """As long, for drawings leave as much room, with letters between the marks."""
+    return MARKED.sub(lambda found: f"zq{'x' * len(found[1])}qz", worst(path, word))
+
+
+def _filled(adapter: TypeAdapter[Any], before: str, after: str) -> str:
+    inside = ""
+    for each in SPECIAL:
+        inside += each if takes(adapter, f"{before}zq{inside}{each}qz{after}") else ""
+    return f"{before}zq{inside}qz{after}" if inside else before + after
+
+
+class World:
+    """Everything that is made of a cluster for others to read: name -> text, or data that is never written by hand."""
+
+    def __init__(self, folder: Path, change: Change) -> None:
+        self.marked: set[str] = set()
+        """What was put into words."""
+
+        def noted(path: str, word: str) -> str:
+            self.marked.update(MARKED.findall(change(path, word)))
+            return change(path, word)
+
+        spec, hosts, people = (changed(model, WORDS[name], noted) for model, name in MODELS)
+        (folder / "people.yaml").write_text(yaml.safe_dump(people))
+        self.cluster = Cluster(
+            spec=with_digests(ClusterSpec.model_validate(spec)),
+            hosts={"gpu": HostsFile.model_validate(hosts).hosts},
+            authorities={"sjc1": "-----BEGIN CERTIFICATE-----\n"},
+        )
+        assert self.cluster.spec.tenancy
+        self._roster = FileDirectory(folder / "people.yaml", self.cluster.spec.tenancy).read()
+        own = self.cluster.spec.artefacts
+        sums = {each.source: "0" * 64 for each in catalogue().values()}
+        self._source, self._plan, self._folder = (
+            ArtefactSource(own.mirror, sums, own.registry),
+            plan(self.cluster),
+            folder,
+        )
+        self.made = dict(self._all())
+
+    def _all(self) -> Iterator[tuple[str, Any]]:
+        site = self.cluster.spec.sites["sjc1"]
+        yield from self._of_the_region()
+        yield from self._of_workers_at_sites()
+        yield from tree(machines(self.cluster)).items()
+        papers = Papers("PEM", ("A", "B"), b"\x30", datetime.datetime.now(datetime.UTC))
+        (router,) = routers([Joined(self.cluster, {"sjc1/edge-1": ENDS}, {}, {"sjc1/edge-1": papers})])
+        yield from gateways.variables(router, {}).items()
+        for system in System:
+            assert site.roce
+            yield f"switch {system}", snippet(site.roce, system)
+        yield from (("cluster.html", html(self.cluster)), ("cluster.svg", svg(draw(self.cluster))))
+        yield "rook.yaml", text(objects(self.cluster, {}))
+        settings = self.cluster.spec.tenancy
+        assert settings
+        for tenant in self._roster.tenants():
+            yield f"tenant {tenant.kind}", list(wanted(tenant, "x", self._roster, settings))
+
+    def _of_the_region(self) -> Iterator[tuple[str, Any]]:
+        cluster, plan_, source = self.cluster, self._plan, self._source
+        configs = {
+            "api": api_server(cluster, plan_, source),
+            "worker": worker(cluster, "cpu", plan_, source),
+            **{role: member(cluster, role, f"etcd-{role}-1", plan_, source) for role in ("main", "events")},
+        }
+        for name, config in configs.items():
+            yield from _files(name, config)
+            payload = Payload.of(config, source)
+            yield f"{name}/payload.json", payload.text
+            plain = Payload("{}")
+            yield f"{name}/cloud-config", render(plain, STORE, "h")
+            yield f"{name}/startup", startup_script(plain, STORE, "h")
+
+    def _of_workers_at_sites(self) -> Iterator[tuple[str, Any]]:
+        known = ArtefactOutput(
+            mirror=self._source.mirror, sha256=dict(self._source.sha256), registry=self._source.registry
+        )
+        outputs = ClusterOutputs(
+            cluster="zebra", endpoint="api.zebra.internal:6443", balancers=("10.32.0.4",), konnectivity="k:8132",
+            ca_pem="-----BEGIN CERTIFICATE-----\n", api_servers=(), etcds={}, artefacts=known,
+        )  # fmt: skip
+        whole = inventory(self.cluster, outputs).data["all"]
+        (host,) = whole["hosts"]
+        told = {name: each for group in whole["children"].values() for name, each in group["vars"].items()}
+        given = {**whole["vars"], **told, **whole["hosts"][host]}
+        yield from ((f"variable {name}", value) for name, value in given.items())
+        for each in declarations({**given, "inventory_hostname": host}):
+            files = each.arguments.get("files", [])
+            yield from ((f"{each.role}{file['path']}", file["text"]) for file in files)
+            yield f"role {each.role}", {**each.arguments, "files": [{**file, "text": ""} for file in files]}
+        templates = Environment(loader=FileSystemLoader(ROOT / "roles"), undefined=StrictUndefined, trim_blocks=True)
+        yield "lvmlocal.conf", templates.get_template("storage_host/templates/lvmlocal.conf.j2").render(given)
+        yield "grub", self._booted_with(given["boot_words"])
+
+    def _booted_with(self, words: list[str]) -> str:
+        path = ROOT / "roles/boot/files/menagerie_boot.py"
+        loaded = importlib.util.spec_from_file_location("menagerie_boot", path)
+        assert loaded and loaded.loader
+        program = importlib.util.module_from_spec(loaded)
+        loaded.loader.exec_module(program)
+        (self._folder / "etc/menagerie").mkdir(parents=True)
+        (self._folder / "etc/menagerie/boot.json").write_text(json.dumps({"words": words}))
+        return str(program.Machine(self._folder).drop_in)
+
+
+def _files(name: str, config: HostConfig) -> Iterator[tuple[str, str]]:
+    return ((f"{name}{file.path}", file.text) for file in config.files)
+
+
+def lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def of_shell(text: str) -> list[str]:
+    """Its lines. What is marked stands between single quotes, where a shell reads nothing."""
+    read = [re.sub("'[^']*'", lambda quoted: MARKED.sub("", quoted[0]), line) for line in lines(text)]
+    assert not [line for line in read if MARKED.search(line)]
+    return read
+
+
+def of_grub(text: str) -> list[str]:
+    """What a shell that reads it holds then. It runs nothing: a word on its own would be no command."""
+    command = f'{text}\nprintf %s "$GRUB_CMDLINE_LINUX_DEFAULT"'
+    return subprocess.run(["sh", "-e"], input=command, capture_output=True, text=True, check=True).stdout.split()
+
+
+def of_ipxe(text: str) -> list[list[str]]:
+    """ipxe.org/scripting: blanks divide, ${} is filled in, # begins a comment at a line's beginning, || and && join."""
+    return [re.split(r" +|(\$\{[^}]*\}|\|\||&&)", line) for line in lines(text)]
+
+
+def of_dnsmasq(text: str) -> list[list[str]]:
+    """dnsmasq(8): # after a blank begins a comment, quotes keep commas."""
+    told = [line for line in lines(text) if not line.startswith("#")]
+    assert not [line for line in told if re.search(r"\s#|[\"\\]", line)]
+    return [re.split("[=,]", line) for line in told]
+
+
+def of_preseed(text: str) -> list[list[str]]:
+    """debconf-set-selections(1): owner, question, type and the rest of the line."""
+    return [line.split(None, 3) for line in lines(text)]
+
+
+def of_swanctl(text: str) -> list[tuple[str, ...]]:
+    """strongswan.conf(5): sections, and settings whose value is in quotes unless it is plain. Between quotes a backslash
+    escapes. A * alone for a part of a name is anybody's ("Identity Parsing")."""
+    found: list[tuple[str, ...]] = []
+    for line in lines(text):
+        match = re.fullmatch(r'([\w-]+) \{|\}|(\w+) = (?:"([^"\\]*)"|([\w./: -]*))', line)
+        assert match, line
+        assert "*" not in (match[3] or ""), line
+        found.append((line[:1] if line == "}" else "", *(each or "" for each in match.groups())))
+    return found
+
+
+def of_lvm(text: str) -> list[str]:
+    """lvm.conf(5): strings in quotes, where a backslash escapes."""
+    assert "\\" not in text
+    return [_named(each) for each in re.findall(r'"([^"]*)"', text)]
+
+
+def _named(pattern: str) -> str:
+    """A regular expression between bars, as the name with * and ? that it was made of."""
+    match = re.fullmatch(r"[ar]\|((\[[.+]\]|\.\*?|[^][|.*+?()\\])*)\|", pattern)
+    assert match, pattern
+    turned = {"[.]": ".", "[+]": "+", ".*": "*", ".": "?"}
+    return re.sub(r"\[.\]|\[\+\]|\.\*|\.", lambda found: turned[found[0]], match[1])
+
+
+class _Page(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[object] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, *attrs))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.found.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.found.append([data])
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "*.json": json.loads,
+    "*.sh": of_shell,
+    "*.ipxe": of_ipxe,
+    "*/preseed.cfg": of_preseed,
+    "dnsmasq.conf": of_dnsmasq,
+    "vpn_gateway_connections": of_swanctl,
+    "lvmlocal.conf": of_lvm,
+    "variable storage_host_lvm_filter": lambda patterns: [_named(each) for each in patterns],
+    "grub": of_grub,
+    "cluster.*": lambda text: _Page(text).found,
+}
+"""Formats that a marked word reaches. Another one is refused until it has a reader here."""
+
+
+def read(name: str, made: Any) -> Any:
+    readers = [reader for pattern, reader in READERS.items() if fnmatch(name, pattern)]
+    assert readers or name.startswith("variable ") or not isinstance(made, str), name
+    return readers[0](made) if readers else made
+
+
+def unmarked(value: Any, known: set[str]) -> Any:
+    """Without what was put into the words, which must be there whole. Labels have a - in place of what they don't take."""
+    if isinstance(value, str):
+        assert set(MARKED.findall(value)) <= {*known, *("-" * len(each) for each in known)}, value
+        return re.sub("(?<=menagerie.boot=)[0-9a-f]+", "", MARKED.sub("", value))
+    if isinstance(value, dict):
+        return {unmarked(key, known): unmarked(each, known) for key, each in value.items()}
+    return [unmarked(each, known) for each in value] if isinstance(value, list | tuple) else value
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(tmp_path_factory.mktemp("plain"), harmless)
+
+
+@pytest.fixture(scope="module")
+def spoilt(tmp_path_factory: pytest.TempPathFactory) -> World:
+    return World(tmp_path_factory.mktemp("spoilt"), worst)
+
+
+def takes_more(path: str) -> bool:
+    return any(worst(path, sample) != sample for sample in SAMPLES if takes(LEAVES[path], sample))
+
+
+def test_every_field_that_takes_a_special_character_is_in_what_is_rendered() -> None:
+    seen: set[str] = set()
+
+    def change(path: str, word: str) -> str:
+        seen.update([path] if worst(path, word) != word else [])
+        return word
+
+    for model, name in MODELS:
+        changed(model, WORDS[name], change)
+    assert len(seen) > 30
+    assert {path for path in LEAVES if takes_more(path)} <= seen
+
+
+def test_words_are_data_in_whatever_is_made_of_them(plain: World, spoilt: World) -> None:
+    assert plain.made.keys() == spoilt.made.keys()
+    for name, made in spoilt.made.items():
+        if not MARKED.search(str(made)):
+            assert made == plain.made[name], name
+            continue
+        told = unmarked(read(name, made), spoilt.marked)
+        assert told == unmarked(read(name, plain.made[name]), plain.marked), name
+
+
+def test_every_format_that_has_a_reader_is_reached(spoilt: World) -> None:
+    """Units, cloud-init, FRR, nftables and switches are reached by no special character at all."""
+    reached = [name for name, made in spoilt.made.items() if MARKED.search(str(made))]
+    assert {pattern for pattern in READERS if any(fnmatch(name, pattern) for name in reached)} == READERS.keys()
+
+
+def test_shells_and_dnsmasq_take_what_words_are_in(spoilt: World, tmp_path: Path) -> None:
+    scripts = [made for name, made in spoilt.made.items() if name.endswith(".sh") and name.startswith("machines/")]
+    assert len(scripts) == 2
+    for script in scripts:
+        subprocess.run(["sh", "-n"], input=script, text=True, check=True)
+    if dnsmasq := shutil.which("dnsmasq"):
+        (tmp_path / "dnsmasq.conf").write_text(spoilt.made["dnsmasq.conf"])
+        subprocess.run([dnsmasq, "--test", "-C", tmp_path / "dnsmasq.conf"], capture_output=True, check=True)
+
+
+def test_ssh_takes_the_path_of_a_key_as_one_file(spoilt: World) -> None:
+    key = spoilt.cluster.spec.sites["sjc1"].ssh.private_key
+    assert key and " " in key
+    with Ssh(spoilt.cluster, "10.8.1.11 ssh-ed25519 AAAA\n") as ssh:
+        program, *words = ssh.command("zebra-gpu-1", ["true"])
+    told = subprocess.run([program, "-G", "-F", "none", *words], capture_output=True, text=True, check=True).stdout
+    assert f"identityfile {key}" in told.splitlines()
