@@ -22,7 +22,7 @@ MEANING: dict[str, str] = {
     "own. A cluster over two regions fails as a whole with the link between them.",
     "CFG-010": "A file is missing, unreadable, larger than 32 MiB, no ordinary file, or not UTF-8.",
     "CFG-011": "A file isn't YAML: a tab, an open bracket, an alias that holds itself. Or it is more than is read: 64 levels, "
-    "500,000 values, 50,000 that aliases stand for.",
+    "350,000 values, 10,000 in one list, 50,000 that aliases stand for.",
     "CFG-012": "A file is empty, its top isn't a mapping of keys, or most of its keys are those of another kind of file. "
     "Nothing of it is repeated, for it may be a key.",
     "CFG-013": "A key that must be there is missing, or has no value.",
@@ -100,7 +100,7 @@ MEANING: dict[str, str] = {
     "can't be attached to it, or rdma without Tier_1 networking. Or a reservation isn't named in one of the API's ways.",
     "CLD-010": "A machine image isn't named as its cloud names images.",
     "INV-001": "A name, address, MAC or BMC is given to two hosts, or a host has a name of the control plane's hosts or of the "
-    "API.",
+    "API. Or two pools name one hosts file.",
     "INV-002": "A MAC isn't six bytes of one card: malformed, zero, multicast or broadcast.",
     "INV-003": "A machine isn't the one that the hosts file says: its BMC knows other MACs. Cables or addresses of BMCs are "
     "swapped, or a card was. Said by the machine's BMC (`menagerie machines check`), before anything is installed, and of "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 import yaml
@@ -23,11 +24,15 @@ Place = tuple[int, int]
 
 MOST_DEEP = 64
 """Lists and mappings in each other; the model has 12."""
-MOST_VALUES = 500_000
-"""In a file. A second and 100 MB for every 100,000."""
+MOST_VALUES = 350_000
+"""In a file, whether they are kept or left out. 7,500 machines with all that can be told of nine links each take 322,500."""
+MOST_ENTRIES = 10_000
+"""In one list or mapping."""
 MOST_REPEATED = 50_000
 """Values that a file's aliases stand for: aliases within aliases can stand for billions."""
-_LONGEST_NUMBER = 64
+_LONGEST_NUMBER, _LONGEST_KEY = 64, 1000
+_MOST_TAGS = 100
+"""The parser compares each with all before it."""
 
 # YAML 1.2.2, 10.3.2: the core schema.
 _CORE = {
@@ -61,12 +66,14 @@ class Composer:
         self.texts: dict[Where, str] = {}
         self.problems: list[Problem] = []
         self._next: Callable[[], Any] = CParser(text).get_event
-        self._file, self._show = file, show
+        self._text, self._file, self._show = text, file, show
         self._anchors: dict[str, tuple[Any, Where] | None] = {}
         self._count = self._repeated = 0
 
     def document(self) -> Any:
         """Its value, None where there is none. Raises RefusedError, and yaml.YAMLError of the parser."""
+        if self._text.count("%TAG") > _MOST_TAGS:
+            raise RefusedError(f"the file has more than {_MOST_TAGS} lines with %TAG", "remove them", (1, 1))
         self._next()
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
@@ -82,22 +89,17 @@ class Composer:
         kind = type(event)
         if kind is yaml.AliasEvent:
             return self._repeat(event, where)
-        self._count += 1
-        if self._count > MOST_VALUES:
-            message = f"the file holds more than {MOST_VALUES:,} values, the most that is read"
-            raise RefusedError(message, "spread the machines over several pools, each with a file", _place(event))
+        self._bound(event, depth)
         self.values[where] = _place(event)
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         value: Any
         if kind is yaml.ScalarEvent:
             value = self._scalar(event, where)
-        elif depth == MOST_DEEP:
-            message = f"lists or mappings are nested too deeply, in more than {MOST_DEEP} levels"
-            raise RefusedError(message, "flatten them", _place(event))
         elif kind is yaml.SequenceStartEvent:
             value = []
             while type(inner := self._next()) is not yaml.SequenceEndEvent:
+                _refuse_many(len(value), inner)
                 value.append(self._value(inner, (*where, len(value)), depth + 1))
         else:
             value = self._mapping(where, depth + 1)
@@ -107,21 +109,27 @@ class Composer:
 
     def _mapping(self, where: Where, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        while type(key := self._next()) is not yaml.MappingEndEvent:
+        for entries in count():
+            if type(key := self._next()) is yaml.MappingEndEvent:
+                break
+            _refuse_many(entries, key)
             line, column = _place(key)
             if type(key) is not yaml.ScalarEvent:
                 message = "a key is a list, a mapping or an alias; keys are text"
                 self._tell("CFG-014", message, "write a word", where, key)
-                self._skip(key)
-                self._skip(self._next())
+                self._skip(key, depth)
+                self._skip(self._next(), depth)
                 continue
+            if len(key.value) > _LONGEST_KEY:
+                message = f"a key has {len(key.value):,} characters, and {_LONGEST_KEY:,} are the most that is read"
+                raise RefusedError(message, "write a word", (line, column))
             place = (*where, key.value)
             if key.value in found:
                 first = self.keys[place][0]
                 lines = f"line {first} and line {line}" if first != line else f"both on line {line}"
                 message = f"key {self._show(place)} is defined twice ({lines})"
                 self._tell("CFG-002", message, f"remove one; the one on line {first} counts here", place, key)
-                self._skip(self._next())
+                self._skip(self._next(), depth)
                 continue
             self.keys[place] = (line, column)
             found[key.value] = self._value(self._next(), place, depth)
@@ -130,17 +138,28 @@ class Composer:
     def _tell(self, code: str, message: str, hint: str, where: Where, event: Any) -> None:
         self.problems.append(Problem(code, message, hint, self._file, *_place(event), self._show(where)))
 
-    def _skip(self, event: Any) -> None:
+    def _skip(self, event: Any, depth: int) -> None:
         """Leave a value out."""
-        depth = 0
+        around = depth
         while True:
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-            elif isinstance(event, yaml.CollectionEndEvent):
+            if isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
-            if depth == 0:
+            else:
+                self._bound(event, depth)
+                depth += isinstance(event, yaml.CollectionStartEvent)
+            if depth == around:
                 return
             event = self._next()
+
+    def _bound(self, event: Any, depth: int) -> None:
+        """Count a value in `depth` others. Raises RefusedError where there are too many of either."""
+        self._count += 1
+        if self._count > MOST_VALUES:
+            message = f"the file holds more than {MOST_VALUES:,} values, the most that is read"
+            raise RefusedError(message, "spread the machines over several pools, each with a file", _place(event))
+        if depth == MOST_DEEP and isinstance(event, yaml.CollectionStartEvent):
+            message = f"lists or mappings are nested too deeply, in more than {MOST_DEEP} levels"
+            raise RefusedError(message, "flatten them", _place(event))
 
     def _repeat(self, event: Any, where: Where) -> Any:
         if event.anchor not in self._anchors:
@@ -185,6 +204,12 @@ class Composer:
             message = f"a number has {len(text):,} characters, and {_LONGEST_NUMBER} are the most that is read"
             raise RefusedError(message, "quote it, if it is text", _place(event))
         return _number(tag, text)
+
+
+def _refuse_many(entries: int, event: Any) -> None:
+    if entries >= MOST_ENTRIES:
+        message = f"a list or a mapping has more than {MOST_ENTRIES:,} entries, the most that is read"
+        raise RefusedError(message, "spread machines over several pools, each with a file", _place(event))
 
 
 def _number(tag: str, text: str) -> int | float:

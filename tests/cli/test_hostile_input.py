@@ -45,6 +45,12 @@ DEEP = {
     "rules": ("-" * 900 + "x\n") * 3300,
     "digits": "name: " + "9" * 100_000,
     "hexadecimal": "name: 0x" + "f" * 100_000,
+    "keys": "? " * 3_000_000,
+    "keys in keys": "{" * 3_000_000,
+    "one key": f"? {'x' * 1_000_000}\n: 1\n",
+    "one key again": "x: 1\n" * 400_000,
+    "left out": f"x: 1\nx: [{'1, ' * 1_000_000}]\n",
+    "tags": "".join(f"%TAG !{number}! x\n" for number in range(60_000)) + "---\na: 1\n",
     "aliases": "a: &a [1]\n"
     + "\n".join(f"b{n}: &b{n} [{'*a, ' * 9}*{f'b{n - 1}' if n else 'a'}]" for n in range(20_000)),
 }
@@ -169,7 +175,10 @@ def test_seven_thousand_machines_with_nine_links_each_load() -> None:
 def test_a_million_machines_are_refused_by_the_limit_that_they_break() -> None:
     short = "".join(f"- {{name: g{number}}}\n" for number in range(1_000_000))
     text = " ".join(refused(command("check", written(hosts=f"hosts:\n{short}"), memory=GIB)))
-    assert "holds more than 500,000 values, the most that is read" in text
+    assert "a list or a mapping has more than 10,000 entries, the most that is read" in text
+    wide = f"- [{'1, ' * 100}]\n" * 5000
+    text = " ".join(refused(command("check", written(hosts=f"hosts:\n{wide}"), memory=GIB)))
+    assert "holds more than 350,000 values, the most that is read" in text
     long = "".join(f"- {{name: gpu-{number}, rack: r1, address: 10.8.0.1}}\n" for number in range(1_000_000))
     text = " ".join(refused(command("check", written(hosts=f"hosts:\n{long}"), memory=GIB)))
     assert "the most that is read is 33,554,432 bytes" in text
