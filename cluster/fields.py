@@ -5,7 +5,10 @@ from __future__ import annotations
 import difflib
 import types
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import StrEnum
+from functools import cache
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -15,16 +18,40 @@ from cluster.document import Where, show
 
 # Below difflib's own 0.6, so that pod_cidr finds pods; keys are few, and a wrong guess is only a guess.
 _LIKENESS = 0.5
+_LONGEST_WORD = 100
+MOST_COMPARED = 50_000
+"""Pairs of words that are compared for one report, in half a second: the first of its problems are told what was meant."""
+
+_left: ContextVar[list[int] | None] = ContextVar("_left", default=None)
 
 
-def near(word: str, known: Iterable[str]) -> list[str]:
-    """The known words most like `word`, best first; at most two."""
+@contextmanager
+def few_guesses() -> Iterator[None]:
+    """For the length of a block, words are compared with known ones until `MOST_COMPARED` pairs were."""
+    token = _left.set([MOST_COMPARED])
+    try:
+        yield
+    finally:
+        _left.reset(token)
+
+
+def near(word: str, known: Collection[str]) -> list[str]:
+    """The known words most like `word`, best first; at most two. None where too many were compared before."""
+    if not known or len(word) > _LONGEST_WORD or not _may_compare(len(known)):
+        return []
     by_lower = {name.lower(): name for name in known}
     found = difflib.get_close_matches(word.lower(), list(by_lower), n=2, cutoff=_LIKENESS)
     return [by_lower[name] for name in found]
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def _may_compare(pairs: int) -> bool:
+    left = _left.get()
+    if left is not None:
+        left[0] -= pairs
+    return left is None or left[0] >= 0
+
+
+def did_you_mean(word: str, known: Collection[str]) -> str:
     """``; did you mean pods?``, or nothing where no known word is like it."""
     found = near(word, known)
     return f"; did you mean {' or '.join(found)}?" if found else ""
@@ -60,7 +87,15 @@ def choices(field: FieldInfo | None) -> list[str]:
 
 def owners(model: type[BaseModel], key: str) -> list[str]:
     """Where in the model a key belongs: pods -> ["network.pods"]."""
-    return [show(where) for where in _places(model, ()) if where[-1] == key]
+    return list(_owners(model).get(key, ()))
+
+
+@cache
+def _owners(model: type[BaseModel]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for where in _places(model, ()):
+        found.setdefault(str(where[-1]), []).append(show(where))
+    return found
 
 
 def _places(model: type[BaseModel], prefix: Where) -> Iterator[Where]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from cluster.check import Checked, check_all
 from cluster.document import Document, Where, read
-from cluster.fields import did_you_mean, near
+from cluster.fields import did_you_mean, few_guesses, near
 from cluster.pools import Host, HostsFile
 from cluster.positions import HostMarks, Positions
 from cluster.problems import Problem, SpecError, in_order
@@ -58,6 +60,23 @@ def check_paths(
     Never raises for what a file holds. Ranges, names and hosts are compared between clusters.
     allow_unknown: what the catalogue of a cloud lacks only warns. beside: looks at files that nothing here reads.
     """
+    with few_guesses(), _uncollected():
+        return _check_paths(paths, allow_unknown, beside)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector, which would look at hundreds of thousands of values, all kept, time and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _check_paths(paths: Iterable[Path], allow_unknown: bool, beside: Beside) -> tuple[list[Loaded], list[Problem]]:
     unique = {real(path): path for path in paths}
     drafts = [(path, *_read(path)) for path in unique.values()]
     problems = [problem for _, _, _, found in drafts for problem in found]
@@ -127,8 +146,16 @@ def _read(path: Path) -> tuple[Cluster | None, Positions, list[Problem]]:
     left_out = list(spec.left_out)
     hosts: dict[str, tuple[Host, ...]] = {}
     marks: dict[str, HostMarks] = {}
+    pool_of: dict[Path, str] = {}
     for pool, file in _hosts_files(document):
         at: Where = ("pools", pool, "hosts")
+        if (first := pool_of.setdefault(real(path.parent / file), pool)) != pool:
+            message = f"pools.{pool}.hosts names {file}, which lists the machines of pool {first}"
+            problems.append(
+                document.problem("INV-001", at, message, "name a file of its own; a machine is in one pool")
+            )
+            left_out.append(at)
+            continue
         found, marks[pool], complaints = _read_hosts(path.parent / file, document, at)
         problems += complaints
         hosts[pool] = found

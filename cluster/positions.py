@@ -15,12 +15,16 @@ from cluster.document import Document, Where, show
 
 @dataclass(frozen=True)
 class Mark:
-    """A place for the eye. `path` is the value's place in that file."""
+    """A place for the eye. `where` is the value's place in that file."""
 
     file: str
     line: int
     column: int
-    path: str
+    where: Where
+
+    @property
+    def path(self) -> str:
+        return show(self.where)
 
 
 @dataclass(frozen=True)
@@ -45,12 +49,14 @@ class Positions:
             pool = self.hosts.get(str(where[1]))
             if pool:
                 inner: Where = ("hosts", pool.indices[where[3]], *where[4:])
-                return Mark(pool.document.file, *pool.document.at(inner), show(inner))
+                return Mark(pool.document.file, *pool.document.at(inner), inner)
         line, column = self.document.at(where) if self.document.values else (0, 0)
-        return Mark(self.document.file, line, column, show(where))
+        return Mark(self.document.file, line, column, where)
 
     def judged(self, where: Where) -> bool:
         """Whether the value is the file's own."""
+        if not self.left_out:
+            return True
         out, around = self._out
         return where not in around and not any(where[:depth] in out for depth in range(len(where) + 1))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from cluster import versions
@@ -37,7 +38,7 @@ class _Key:
     def path(self) -> str:
         return show(self.where)
 
-    @property
+    @cached_property
     def name(self) -> str:
         return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", str(self.where[-1])).replace("-", "_").lower()
 

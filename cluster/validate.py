@@ -80,11 +80,14 @@ def _told_once(errors: list[ErrorDetails]) -> list[ErrorDetails]:
 def _renamed(errors: list[ErrorDetails], document: Document, model: type[BaseModel]) -> dict[Where, Where]:
     """Unknown key -> the missing key that it was surely meant to be."""
     missing = {(*place(error, document.data), error["loc"][-1]) for error in errors if error["type"] == "missing"}
+    lacking = {key[:-1] for key in missing}
     renamed: dict[Where, Where] = {}
     taken: set[Where] = set()
     for error in errors:
         where = place(error, document.data)
-        holder = model_at(model, where[:-1]) if error["type"] == "extra_forbidden" else None
+        if error["type"] != "extra_forbidden" or where[:-1] not in lacking:
+            continue
+        holder = model_at(model, where[:-1])
         best = near(str(where[-1]), holder.model_fields) if holder else []
         if best and (key := (*where[:-1], best[0])) in missing and key not in taken:
             renamed[where] = key

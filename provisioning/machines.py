@@ -68,7 +68,7 @@ def machines(cluster: Cluster, limit: Sequence[str] = ()) -> tuple[Machine, ...]
         )
     for pattern in limit:
         if not any(_fits(machine, pattern) for machine in found):
-            near = did_you_mean(pattern, (machine.name for machine in found))
+            near = did_you_mean(pattern, [machine.name for machine in found])
             raise NothingToProvisionError(f"--limit {pattern} fits no machine of {cluster.name}{near}")
     return tuple(one for one in found if not limit or any(_fits(one, pattern) for pattern in limit))
 

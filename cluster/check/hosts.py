@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from cluster.check.finding import Checked, Finding, Rule, Subject
+from cluster.check.ranges import holder
 from cluster.document import Where
 from cluster.layout import KINDS, OF_THE_API
 from cluster.pools import Host
@@ -118,6 +119,7 @@ def _mac_problem(mac: str) -> str:
 
 def inside_rack(subject: Subject) -> Iterator[Finding]:
     """A host's address is one that its rack's router delivers to it."""
+    rack_of = {name: holder(site.racks) for name, site in subject.spec.sites.items()}
     for where, pool, host in subject.hosts():
         site_name = subject.spec.pools[pool].site or ""
         site = subject.spec.sites.get(site_name)
@@ -127,7 +129,7 @@ def inside_rack(subject: Subject) -> Iterator[Finding]:
         place = (*where, "address")
         also: tuple[Where, ...] = ((*where, "rack"), ("sites", site_name, "racks", host.rack), ("pools", pool, "site"))
         if host.address not in network:
-            right = next((rack for rack, other in site.racks.items() if host.address in other), None)
+            right = rack_of[site_name](host.address)
             hint = f"write rack: {right}" if right else f"write an address in {network}"
             message = f"{host.name} {host.address} isn't in rack {host.rack}'s subnet {network}; nothing would reach it"
             yield Finding(place, message, hint, also=also)

@@ -147,8 +147,9 @@ def reserved(subject: Subject) -> Iterator[Finding]:
     taken = [one.network for one in listed]
     cloud = subject.spec.control_plane.cloud
     specials = (*_RESERVED, *((_RESERVED_BY[cloud],) if cloud in _RESERVED_BY else ()))
+    room = cache(lambda prefix: suggestion(prefix, taken))
     for one in listed:
-        hint = f"choose another range{suggestion(one.network.prefixlen, taken)}"
+        hint = f"choose another range{room(one.network.prefixlen)}"
         for special, why in specials:
             if one.network.overlaps(special):
                 relation = "is in" if one.network.subnet_of(special) else "takes in"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network
+from ipaddress import IPv4Address, IPv4Network
 from itertools import islice
 
 from cluster.check.finding import Checked
@@ -68,6 +68,20 @@ def overlapping(
         pairs = ((min(index, outer), max(index, outer)) for outer in reversed(around))
         yield from islice((pair for pair in pairs if not may(*pair)), _MOST_AROUND)
         around.append(index)
+
+
+def holder(named: Mapping[str, IPv4Network]) -> Callable[[IPv4Address], str | None]:
+    """Who tells which of the ranges an address is in; the widest, where several are around it."""
+    names: dict[IPv4Network, str] = {}
+    for name, network in named.items():
+        names.setdefault(network, name)
+    lengths = sorted({network.prefixlen for network in names})
+
+    def find(address: IPv4Address) -> str | None:
+        around = (names.get(IPv4Network((address, length), strict=False)) for length in lengths)
+        return next((name for name in around if name is not None), None)
+
+    return find
 
 
 def free(prefix: int, taken: Iterable[IPv4Network]) -> IPv4Network | None:

@@ -184,7 +184,7 @@ def limited(members: Sequence[Member], limit: Sequence[str]) -> list[Member]:
 
     for pattern in limit:
         if not any(fits(member, pattern) for member in members):
-            near = did_you_mean(pattern, (member.name for member in members))
+            near = did_you_mean(pattern, [member.name for member in members])
             raise UnknownHostError(f"{pattern} fits no node, pool, rack or site{near}")
     return [member for member in members if not limit or any(fits(member, pattern) for pattern in limit)]
 

@@ -1,5 +1,6 @@
 """Finding, reading and handing out specs."""
 
+import difflib
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -7,8 +8,9 @@ import pytest
 
 from cluster.check import check
 from cluster.document import parse
+from cluster.fields import MOST_COMPARED, few_guesses, near
 from cluster.load import SpecError, check_paths, clusters, find_cluster, load, load_cluster
-from cluster.problems import Problem
+from cluster.problems import MOST_SHOWN, Problem
 
 SPECS = Path(__file__).parents[1] / "specs"
 ROOT = SPECS.parents[1]
@@ -130,6 +132,44 @@ def test_aliases_that_stand_for_billions_are_refused() -> None:
     levels = [f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 10)]
     document = parse("l0: &l0 [1, 1]\n" + "\n".join(levels), "bomb.yaml")
     assert [problem.code for problem in document.problems] == ["CFG-011"]
+
+
+def test_of_ten_thousand_keys_that_are_unknown_the_first_are_guessed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guess compares a word with all that are known; people read twenty problems, and what is counted stays right."""
+    compared: list[str] = []
+
+    def count(word: str, known: list[str], **how: float) -> list[str]:
+        compared.extend(known)
+        return known[:1]
+
+    monkeypatch.setattr(difflib, "get_close_matches", count)
+    keys = "".join(f"  pod{number}: 1\n" for number in range(9000))
+    path = tmp_path / "cluster.yaml"
+    path.write_text((SPECS / "valid-onprem.yaml").read_text().replace("network:\n", f"network:\n{keys}"))
+    _, problems = check_paths([path])
+    unknown = [problem for problem in problems if problem.code == "CFG-001"]
+    assert len(unknown) == 9000
+    assert all("did you mean" in problem.message for problem in unknown[:MOST_SHOWN])
+    assert len(compared) <= MOST_COMPARED
+
+
+def test_guesses_are_as_many_as_ever_outside_of_a_report() -> None:
+    known = [f"pod{number}" for number in range(100)]
+    with few_guesses():
+        assert [bool(near("pods", known)) for _ in range(MOST_COMPARED // 100 + 1)][-2:] == [True, False]
+    assert near("pods", known)
+
+
+def test_a_hosts_file_is_of_one_pool(tmp_path: Path) -> None:
+    """Each pool's file is read and compared by itself; five thousand pools with the same one were read five thousand times."""
+    (tmp_path / "hosts.yaml").write_text("hosts: [{name: gpu-1, rack: r1, address: 10.8.0.5}]\n")
+    path = tmp_path / "cluster.yaml"
+    pools = "pools:\n  a: {site: sjc1, hosts: hosts.yaml}\n  b: {site: sjc1, hosts: ./hosts.yaml}\n"
+    path.write_text((SPECS / "valid-onprem.yaml").read_text().partition("pools:\n")[0] + pools)
+    _, problems = check_paths([path])
+    assert [(problem.code, problem.path) for problem in problems if problem.is_error] == [("INV-001", "pools.b.hosts")]
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
