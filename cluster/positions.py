@@ -26,6 +26,11 @@ class Mark:
     def path(self) -> str:
         return show(self.where)
 
+    @property
+    def spot(self) -> str:
+        """``line 40``; the path where the cluster was not read from a file."""
+        return f"line {self.line}" if self.line else self.path
+
 
 @dataclass(frozen=True)
 class HostMarks:

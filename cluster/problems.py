@@ -13,7 +13,8 @@ Severity = Literal["error", "warning"]
 MOST_SHOWN = 20
 """Problems of one code that are told to people; --json has all of them."""
 _LONGEST_TEXT, _END_OF_TEXT = 2000, 600
-_LONG_WORD = re.compile(r"\S{201,}")
+_LONGEST_WORD = 200
+_LONG_WORD = re.compile(rf"\S{{{_LONGEST_WORD + 1},}}")
 
 
 def legible(text: str) -> str:
@@ -28,6 +29,8 @@ def legible(text: str) -> str:
 
 def _brief(text: str) -> str:
     """Legible, and cut where a value is longer than anybody reads."""
+    if len(text) <= _LONGEST_WORD:
+        return legible(text)
     if len(text) > _LONGEST_TEXT:
         text = f"{text[: _LONGEST_TEXT - _END_OF_TEXT]}…{text[-_END_OF_TEXT:]}"
     return legible(_LONG_WORD.sub(lambda word: f"{word[0][:80]}…{word[0][-20:]}", text))

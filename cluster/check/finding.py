@@ -47,8 +47,7 @@ class Checked:
 
     def line(self, where: Where) -> str:
         """``line 40``; nothing useful where the cluster was not read from a file."""
-        mark = self.positions.mark(where)
-        return f"line {mark.line}" if mark.line else mark.path
+        return self.positions.mark(where).spot
 
     def named(self, where: Where) -> str:
         """``jaguar (inventories/jaguar/cluster.yaml line 24)``, to be told beside another cluster's value."""

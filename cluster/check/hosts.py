@@ -53,9 +53,9 @@ def no_duplicates(subject: Subject) -> Iterator[Finding]:
         hint = "correct one of the two, or remove it"
         if what in seen:
             before, place = seen[what]
-            same_file = subject.positions.mark(place).file == subject.positions.mark(where).file
-            file = "" if same_file else f"{subject.positions.mark(place).file} "
-            first, second = f"{file}{subject.line(place)}", subject.line(where)
+            earlier, mark = subject.positions.mark(place), subject.positions.mark(where)
+            file = "" if earlier.file == mark.file else f"{earlier.file} "
+            first, second = f"{file}{earlier.spot}", mark.spot
             message = f"{what} is given to {before} ({first}) and {host} ({second})"
             if where[-1] == "name":
                 message = f"two hosts are named {host} ({first} and {second})"
