@@ -25,6 +25,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(3600)]
 FORMER = "0de0dde"
 """The last commit whose workers could take any node's name."""
 SITE, REGION = ("worker-1", "worker-2", "worker-3"), "lab-region-1"
+ETCDS = tuple(f"etcd-{role}-{number}" for role in ("main", "events") for number in (1, 2, 3))
 CONTROLS = tuple(f"M.{number}" for number in range(14, 27))
 """What this release added to the audit. A lab's buckets have no locks, which M.24 is about."""
 
@@ -81,7 +82,11 @@ def test_a_cluster_of_the_former_release_is_carried_over_without_a_stop(checkout
         checkout.run("up", "lab", "--yes")
         checkout.run("configure", "lab")
         assert checkout.run("keys", "status", "lab", code=1)["rings"]["kubelet-serving-ca"]["state"] != "stable"
-        with asking_often(checkout.refresh, ("api-1", "api-2", REGION)):
+        with asking_often(checkout.refresh, ("api-1", "api-2", *ETCDS, REGION)):
+            # It ends where workers at the site wait to be taken along, and goes on after that.
+            behind = checkout.run("keys", "rotate", "lab", "kubelet-serving-ca", code=1)
+            assert behind["error"]["code"] == "kubelets-behind"
+            checkout.run("configure", "lab")
             checkout.run("keys", "rotate", "lab", "kubelet-serving-ca")
         assert checkout.run("keys", "status", "lab")["rings"]["kubelet-serving-ca"]["state"] == "stable"
     assert probe.asked > 100
