@@ -15,6 +15,7 @@ from kubernetes.client.exceptions import ApiException
 from cluster.load import load_cluster
 from lab.hosts import run as on_host
 from operations.stack import access_to
+from operations.waiting import wait_until
 from tests.control_plane.serving_support import SIGNER, request
 from tests.lab.support import ROOT, Run
 
@@ -82,10 +83,21 @@ def test_a_worker_is_given_no_neighbours_address_and_nothing_in_another_s_name(l
 
 def test_logs_of_every_worker_come_by_these_certificates(lab: Run, api: client.ApiClient) -> None:
     core = client.CoreV1Api(api)
-    pods = core.list_namespaced_pod("kube-system", label_selector="k8s-app=konnectivity-agent").items
-    assert {pod.spec.node_name for pod in pods} >= {OWN, NEIGHBOUR, IN_REGION}
-    for pod in pods:
-        assert core.read_namespaced_pod_log(pod.metadata.name, "kube-system", tail_lines=1)
+
+    def missing() -> str:
+        """Tests before this one restart kubelets, which answer for their pods a moment later."""
+        pods = core.list_namespaced_pod("kube-system", label_selector="k8s-app=konnectivity-agent").items
+        silent = {OWN, NEIGHBOUR, IN_REGION} - {pod.spec.node_name for pod in pods if _log(core, pod.metadata.name)}
+        return f"no log from {', '.join(sorted(silent))}" if silent else ""
+
+    wait_until(missing, 60, print)
+
+
+def _log(core: client.CoreV1Api, pod: str) -> str:
+    try:
+        return str(core.read_namespaced_pod_log(pod, "kube-system", tail_lines=1))
+    except ApiException:
+        return ""
 
 
 def test_a_kubelet_neither_reads_who_has_which_address_nor_deletes_its_node(lab: Run) -> None:
