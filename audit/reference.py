@@ -48,7 +48,8 @@ What is wrong on one host is told, whether or not others answer.
 ## How it looks
 
 - **API servers** say it themselves, for nobody logs in and operators need not reach them: `host-report.service` runs the
-  collector when it boots and every 15 minutes, and writes ConfigMap `host-report-<name>` in namespace `menagerie-reports`.
+  collector when it boots, every 15 minutes and once a key or certificate was changed, and writes ConfigMap
+  `host-report-<name>` in namespace `menagerie-reports`.
   It may write there and nowhere else. Older than 45 minutes is not seen; a day after its host was last heard, a report
   goes. Whoever has root on an API server can lie in its report, and has the cluster anyway.
 - **Etcd hosts** have the same collector (`/usr/local/lib/menagerie/menagerie_evidence.py`) for what answers operators there.

@@ -6,6 +6,7 @@ rights in the API can't be limited to names that begin alike.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 import os
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from .api import Api, ApiError
 
@@ -21,7 +22,9 @@ CONFIGMAPS = "/api/v1/namespaces/menagerie-reports/configmaps"
 PREFIX = "host-report-"
 KEY = "report.json"
 EVERY_S, KEPT_S = 900.0, 86400.0
-RETRY_S = 15.0
+RETRY_S = LOOK_S = 15.0
+KEYS = Path("/etc/kubernetes/pki")
+"""Certificates and keys are changed for new while the host runs; a report from before would be wrong about them."""
 
 
 def collected() -> str:
@@ -66,10 +69,29 @@ def report(api: Api, document: str, now: float) -> None:
         print(f"{name}: removed, its host has been silent for a day", flush=True)
 
 
+def stamps(folder: Path) -> dict[str, int]:
+    """File -> when it was written, in nanoseconds. What goes while it is looked at is left out."""
+    found = {}
+    for path in folder.glob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            found[path.name] = path.stat().st_mtime_ns
+    return found
+
+
+def rest(
+    seconds: float, before: dict[str, int], folder: Path = KEYS, pause: Callable[[float], None] = time.sleep
+) -> None:
+    """Wait for the next report, no longer than until the files of a folder are others than before."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and stamps(folder) == before:
+        pause(min(LOOK_S, seconds))
+
+
 def main() -> None:
     api = Api(Path(os.environ["CREDENTIALS_DIRECTORY"], "kubeconfig"))
     told = ""
     while True:
+        before = stamps(KEYS)
         try:
             report(api, collected(), time.time())
             told = ""
@@ -77,7 +99,7 @@ def main() -> None:
             if str(error) != told:
                 told = str(error)
                 print(f"trying again: {error}", flush=True)
-        time.sleep(RETRY_S if told else EVERY_S)
+        rest(RETRY_S if told else EVERY_S, before)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,22 @@ def test_what_is_no_report_is_left_alone_and_one_that_cannot_be_read_is_old() ->
         {"metadata": {"name": "host-report-b"}, "data": {report.KEY: document("b", NOW - report.KEPT_S + 1)}},
     ]
     assert report.outdated(found, NOW) == ["host-report-a"]
+
+
+def test_a_report_is_made_anew_once_a_key_is_changed_and_not_before(tmp_path: Path) -> None:
+    key = tmp_path / "kubelet-serving-ca.crt"
+    key.write_text("former")
+    before, waited = report.stamps(tmp_path), list[float]()
+
+    def pause(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 3:
+            os.utime(key, ns=(1, 1))
+
+    report.rest(report.EVERY_S, before, tmp_path, pause)
+    assert waited == [report.LOOK_S] * 3
+    report.rest(report.EVERY_S, before, tmp_path, pause)
+    assert len(waited) == 3, "one that was changed while the report was made is in the next"
 
 
 def test_the_collector_runs_as_it_stands_on_a_host(

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from kubernetes import client
@@ -29,11 +30,15 @@ OnHost = Callable[[Sequence[str]], str]
 
 @dataclass
 class Probe:
-    """Asks a Service from a host, again and again. answers: HTTP status, "000" for none, -> how often."""
+    """Asks a Service from a host, again and again.
+
+    answers: HTTP status, "000" for none, -> how often. failures: when an answer was another than 200, UTC.
+    """
 
     url: str
     on_host: OnHost
     answers: dict[str, int] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> None:
@@ -41,6 +46,8 @@ class Probe:
             words = ["curl", "-s", "-m", "2", "-o", "/dev/null", "-w", "%{http_code}", self.url]
             status = self.on_host(words)
             self.answers[status] = self.answers.get(status, 0) + 1
+            if status != "200":
+                self.failures.append(f"{datetime.now(UTC):%H:%M:%S} {status}")
 
     @property
     def asked(self) -> int:
