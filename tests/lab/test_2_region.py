@@ -6,9 +6,11 @@ import base64
 import json
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from kubernetes import client
+from kubernetes.client.exceptions import NotFoundException
 
 from cluster import versions
 from cluster.files import JOIN_TOKEN
@@ -66,7 +68,9 @@ def pod_of_the_host(api: client.ApiClient) -> Iterator[Pod]:
     core.create_namespaced_pod("kube-system", {"metadata": {"name": name}, "spec": spec})
     wait_until(lambda: "" if is_ready(core.read_namespaced_pod(name, "kube-system")) else name, 60, print)
     yield Pod(name, WORKER, "")
-    core.delete_namespaced_pod(name, "kube-system")
+    # It goes with its Node where a test deletes that.
+    with suppress(NotFoundException):
+        core.delete_namespaced_pod(name, "kube-system")
 
 
 def on_host(*argv: str) -> str:
