@@ -11,7 +11,7 @@ No unit has an [Install] section: menagerie-boot starts them, in order, at every
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -196,67 +196,69 @@ def _konnectivity_server(cluster: Cluster) -> Unit:
 
 
 def _approver() -> Unit:
-    return Unit(
-        name="kubelet-csr-approver.service",
-        description="Approves the serving certificates of kubelets",
-        documentation="https://kubernetes.io/docs/reference/access-authn-authz/kubelet-tls-bootstrapping/",
-        words=_python("approver"),
-        user=APPROVER_ACCOUNT,
-        after=("kube-apiserver.service",),
-        credentials=(("kubeconfig", f"{paths.KUBERNETES}/kubelet-csr-approver.conf"),),
-        settings=(_PYTHON_PATH,),
+    return _follower(
+        "kubelet-csr-approver",
+        "approver",
+        APPROVER_ACCOUNT,
+        "Approves the serving certificates of kubelets",
+        "reference/access-authn-authz/kubelet-tls-bootstrapping/",
     )
 
 
 def _join_approver(cluster: Cluster) -> Unit:
-    return Unit(
-        name=f"{joining.NAME}.service",
-        description="Approves the client certificates of hosts that join",
-        documentation="https://kubernetes.io/docs/reference/access-authn-authz/kubelet-tls-bootstrapping/",
-        words=_python("joining"),
-        user=joining.NAME,
-        after=("kube-apiserver.service",),
-        credentials=tuple(joining.credentials(cluster).items()),
-        settings=(_PYTHON_PATH,),
+    unit = _follower(
+        joining.NAME,
+        "joining",
+        joining.NAME,
+        "Approves the client certificates of hosts that join",
+        "reference/access-authn-authz/kubelet-tls-bootstrapping/",
     )
+    return replace(unit, credentials=tuple(joining.credentials(cluster).items()))
 
 
 def _node_labels() -> Unit:
-    return Unit(
-        name="node-labels.service",
-        description="Gives nodes the labels that are theirs by the spec",
-        documentation="https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#node-isolation-restriction",
-        words=_python("labels"),
-        user=LABELS_ACCOUNT,
-        # It reads what cluster-bootstrap makes; until then it tries again.
-        after=("kube-apiserver.service",),
-        credentials=(("kubeconfig", f"{paths.KUBERNETES}/node-labels.conf"),),
-        settings=(_PYTHON_PATH,),
+    return _follower(
+        "node-labels",
+        "labels",
+        LABELS_ACCOUNT,
+        "Gives nodes the labels that are theirs by the spec",
+        "concepts/scheduling-eviction/assign-pod-node/#node-isolation-restriction",
     )
 
 
 def _node_preflight() -> Unit:
-    return Unit(
-        name="node-preflight.service",
-        description="Lifts the taint of nodes that are as expected",
-        documentation="https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
-        words=_python("preflight"),
-        user=PREFLIGHT_ACCOUNT,
-        after=("kube-apiserver.service",),
-        credentials=(("kubeconfig", f"{paths.KUBERNETES}/node-preflight.conf"),),
-        settings=(_PYTHON_PATH,),
+    return _follower(
+        "node-preflight",
+        "preflight",
+        PREFLIGHT_ACCOUNT,
+        "Lifts the taint of nodes that are as expected",
+        "concepts/scheduling-eviction/taint-and-toleration/",
     )
 
 
 def _gangs() -> Unit:
+    return _follower(
+        gangs.NAME,
+        "gangs",
+        gangs.NAME,
+        "Makes the PodGroups of Jobs that are gangs, and starts a whole gang anew when a member has died",
+        "concepts/workloads/controllers/job/#suspending-a-job",
+    )
+
+
+def _follower(name: str, module: str, account: str, description: str, page: str) -> Unit:
+    """A program of ours that follows objects of the API, with a kubeconfig of its name. page: of kubernetes.io/docs.
+
+    It reads what cluster-bootstrap makes; until then it tries again.
+    """
     return Unit(
-        name=f"{gangs.NAME}.service",
-        description="Makes the PodGroups of Jobs that are gangs, and starts a whole gang anew when a member has died",
-        documentation="https://kubernetes.io/docs/concepts/workloads/controllers/job/#suspending-a-job",
-        words=_python("gangs"),
-        user=gangs.NAME,
+        name=f"{name}.service",
+        description=description,
+        documentation=f"https://kubernetes.io/docs/{page}",
+        words=_python(module),
+        user=account,
         after=("kube-apiserver.service",),
-        credentials=(("kubeconfig", f"{paths.KUBERNETES}/{gangs.NAME}.conf"),),
+        credentials=(("kubeconfig", f"{paths.KUBERNETES}/{name}.conf"),),
         settings=(_PYTHON_PATH,),
     )
 
