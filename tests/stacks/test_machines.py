@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from stacks.gcp import machines as of_gcp
 from stacks.gcp.tags import base_name
 from stacks.lab.provider import MACHINE
 from stacks.payloads import API_SERVERS, payloads
+from tests.stacks.cloud_api import served
 from tests.stacks.test_payloads import SOURCE
 
 MADE = "2026-11-23T01:02:03.456-08:00"
@@ -57,7 +57,7 @@ class Google:
         self.asked: list[str] = []
         self.url = ""
 
-    def answer(self, path: str, headers: Any) -> tuple[int, str]:
+    def answer(self, _method: str, path: str, headers: Any, _body: str) -> tuple[int, str]:
         self.asked.append(path)
         if path.startswith("/computeMetadata/v1/"):
             if headers.get("Metadata-Flavor") != "Google":
@@ -80,27 +80,8 @@ class Google:
 
 @pytest.fixture
 def google() -> Iterator[Google]:
-    cloud = Google()
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            status, text = cloud.answer(self.path, self.headers)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    cloud.url = f"http://127.0.0.1:{server.server_port}"
-    yield cloud
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with served(Google()) as cloud:
+        yield cloud
 
 
 @pytest.fixture

@@ -6,11 +6,9 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import urllib.parse
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from stacks.aws import machines as of_aws
 from stacks.aws.tags import named
 from stacks.azure import machines as of_azure
 from stacks.azure.tags import host_prefix
+from tests.stacks.cloud_api import served
 
 ROOT = Path(__file__).resolve().parents[2]
 ID = "i-0123456789abcdef0"
@@ -117,39 +116,16 @@ class Microsoft(Cloud):
         return (200, json.dumps(found)) if found else (404, '{"error": {"code": "ResourceNotFound"}}')
 
 
-def served(cloud: Cloud) -> Iterator[Cloud]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
-            status, text = cloud.answer(self.command, self.path, self.headers, body)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text.encode())
-
-        do_POST = do_PUT = do_GET
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    cloud.url = f"http://127.0.0.1:{server.server_port}"
-    yield cloud
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
 @pytest.fixture
 def amazon() -> Iterator[Cloud]:
-    yield from served(Amazon())
+    with served(Amazon()) as cloud:
+        yield cloud
 
 
 @pytest.fixture
 def microsoft() -> Iterator[Cloud]:
-    yield from served(Microsoft())
+    with served(Microsoft()) as cloud:
+        yield cloud
 
 
 @pytest.fixture(scope="module")
