@@ -40,6 +40,21 @@ class Commands:
         return self.code, "it went wrong" if self.code else ""
 
 
+PARAMS: dict[str, object] = {
+    "config": {},
+    "ca_pem": CA,
+    "serving_ca_pem": "",
+    "endpoint": ENDPOINT,
+    "kubeadm": "kubeadm",
+    "patches": "/nowhere",
+    "token": TOKEN,
+    "replace": False,
+    "units": [],
+    "machine": {},
+}
+"""What the role gives the module."""
+
+
 @pytest.fixture
 def host(host, tmp_path, monkeypatch):
     """What kubelet_join does to a host, with the host's paths under a temporary folder."""
@@ -326,15 +341,7 @@ def test_a_host_that_is_no_node_forgets_without_being_asked(small, tmp_path, con
     ],
 )
 def test_the_module_refuses_what_a_human_must_decide_or_bring(module, host, state, changes, told):
-    params = {
-        "config": {},
-        "ca_pem": CA,
-        "serving_ca_pem": "",
-        "endpoint": ENDPOINT,
-        "kubeadm": "kubeadm",
-        "patches": "/nowhere",
-    }
-    params |= {"token": TOKEN, "replace": False, "units": [], "machine": {}, **changes}
+    params = PARAMS | changes
     with pytest.raises(host.Refused, match=told):
         module("kubelet_join").converge(params, host.Membership(state, "its CA isn't this cluster's"), False)
 
@@ -345,15 +352,7 @@ def test_the_module_joins_with_its_token_and_then_sees_to_its_units(module, host
     join = module("kubelet_join")
     current = join.units.Current(["start kubelet.service"], [])
     monkeypatch.setattr(join.units, "converge", lambda units, check: seen.append((units, check)) or current)
-    params = {
-        "config": {},
-        "ca_pem": CA,
-        "serving_ca_pem": "",
-        "endpoint": ENDPOINT,
-        "kubeadm": "kubeadm",
-        "patches": "/nowhere",
-    }
-    params |= {"token": TOKEN, "replace": False, "units": [{"unit": "kubelet.service"}], "machine": {}}
+    params = PARAMS | {"units": [{"unit": "kubelet.service"}]}
     monkeypatch.setattr(
         host,
         "announce",
@@ -385,16 +384,7 @@ def test_a_node_says_which_authorities_it_works_with_and_a_dry_run_asks_nobody_f
     monkeypatch.setattr(
         host, "announce", lambda endpoint, _, check, joined: asked.append((endpoint, check, joined)) or []
     )
-    params = {
-        "config": {},
-        "ca_pem": CA,
-        "serving_ca_pem": "",
-        "endpoint": ENDPOINT,
-        "kubeadm": "kubeadm",
-        "patches": "/nowhere",
-    }
-    params |= {"token": TOKEN, "replace": False, "units": [], "machine": {}}
-    assert join.converge(params, host.Membership(state), check) == []
+    assert join.converge(PARAMS, host.Membership(state), check) == []
     assert asked == said
 
 
