@@ -9,7 +9,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 START = "controllers.program.__main__"
-SUITE = "bookworm"
 PYTHON = "3.11"
 USER = 65532
 """As the images that call themselves distroless have it: nobody else on a host."""

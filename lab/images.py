@@ -33,12 +33,8 @@ class Image:
     user: str = ""
 
     @property
-    def repository(self) -> str:
-        return self.reference.split("/", 1)[1].rsplit(":", 1)[0]
-
-    @property
-    def tag(self) -> str:
-        return self.reference.rsplit(":", 1)[1]
+    def whole(self) -> oci.Image:
+        return oci.Image((self.entries,), self.entrypoint, self.user)
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,14 @@ def build_images(kubernetes: str | None = None, progress: Progress | None = None
         blobs = home / "blobs"
         (blobs / "sha256").mkdir(parents=True, exist_ok=True)
         images = _images(paths, proxies, home)
-        return ImageStore(blobs, {(image.repository, image.tag): _write(image, home) for image in images})
+        return ImageStore(blobs, {_place(image.reference): _write(image.whole, home) for image in images})
+
+
+def keep(images: Mapping[str, oci.Image]) -> ImageStore:
+    """Further images by reference, written beside the lab's own; what was written before costs nothing."""
+    home = cache.root() / "images"
+    with cache.locked(home / "lock"):
+        return ImageStore(home / "blobs", {_place(name): _write(image, home) for name, image in images.items()})
 
 
 def publish(store: ImageStore, registry: str) -> None:
@@ -125,15 +128,25 @@ def _kube_proxy(version: str, program: Path) -> Image:
     return Image(f"registry.k8s.io/kube-proxy:v{version}", entries, ("/usr/local/bin/kube-proxy",))
 
 
+def _place(reference: str) -> tuple[str, str]:
+    """Repository and tag of what pods write as host/repository:tag."""
+    repository, _, tag = reference.partition("/")[2].rpartition(":")
+    return repository, tag
+
+
 def _busybox() -> Image:
+    return Image(f"docker.io/library/busybox:{versions.BUSYBOX}", busybox(), ("/bin/sh",))
+
+
+def busybox() -> tuple[tar.Entry, ...]:
+    """This machine's busybox with all its names, and what it wants around it. LabError when it has none."""
     program = _program("busybox")
     names = run(str(program), "--list").split()
     links = tuple(tar.Entry(f"bin/{name}", target="busybox") for name in names if name != "busybox")
     folders = (tar.Entry("tmp", mode=0o1777), tar.Entry("root", mode=0o700))
     # glibc asks only DNS for a host's name unless it is told to look into /etc/hosts first.
     switch = tar.Entry("etc/nsswitch.conf", b"hosts: files dns\n", 0o644)
-    entries = (*folders, switch, *_from_this_machine("busybox", "bin/busybox"), *links)
-    return Image(f"docker.io/library/busybox:{versions.BUSYBOX}", entries, ("/bin/sh",))
+    return (*folders, switch, *_from_this_machine("busybox", "bin/busybox"), *links)
 
 
 def _program(name: str) -> Path:
@@ -162,13 +175,14 @@ def _pause(home: Path) -> Path:
     return target
 
 
-def _write(image: Image, home: Path) -> bytes:
+def _write(image: oci.Image, home: Path) -> bytes:
     """The image's manifest; its blobs are written unless an image of the same recipe was before."""
-    recipe = home / "recipes" / cache.digest(repr(image), *map(_identity, image.entries))
+    entries = (entry for layer in image.layers for entry in layer)
+    recipe = home / "recipes" / cache.digest(repr(image), *map(_identity, entries))
     if recipe.exists():
         return recipe.read_bytes()
     # A plain tar, since its readers are on this machine.
-    text = oci.write(oci.Image((image.entries,), image.entrypoint, image.user), home / "blobs")
+    text = oci.write(image, home / "blobs")
     with disk.whole(recipe) as fresh:
         fresh.write_bytes(text)
     return text

@@ -26,12 +26,13 @@ _LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
 
 @dataclass(frozen=True)
 class Image:
-    """layers: the lowest first. user: as in a Dockerfile, "" of root. environment: NAME=value."""
+    """layers: the lowest first. user, command: as in a Dockerfile; "" of root, () of none. environment: NAME=value."""
 
     layers: tuple[tuple[tar.Entry, ...], ...]
     entrypoint: tuple[str, ...]
     user: str = ""
     environment: tuple[str, ...] = (f"PATH={PATH}",)
+    command: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,12 @@ def write(image: Image, blobs: Path, *, packed: bool = False) -> bytes:
         {
             "architecture": ARCH,
             "os": "linux",
-            "config": {"Entrypoint": image.entrypoint, "Env": image.environment, "User": image.user},
+            "config": {
+                "Entrypoint": image.entrypoint,
+                **({"Cmd": image.command} if image.command else {}),
+                "Env": image.environment,
+                "User": image.user,
+            },
             "rootfs": {"type": "layers", "diff_ids": [layer.content for layer in layers]},
         }
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -18,6 +19,18 @@ class Entry:
     content: Path | bytes | None = None
     mode: int = 0o755
     target: str | None = None
+
+
+def entries(root: Path) -> Iterator[Entry]:
+    """All below `root`, as a layer has it: by name, each folder before what is in it."""
+    for path in sorted(root.rglob("*")):
+        name = str(path.relative_to(root))
+        if path.is_symlink():
+            yield Entry(name, target=os.readlink(path))
+        elif path.is_dir():
+            yield Entry(name)
+        else:
+            yield Entry(name, path, 0o755 if path.stat().st_mode & 0o100 else 0o644)
 
 
 def write(stream: IO[bytes], entries: Iterable[Entry]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import build
+from tools import build, files
 from tools.golang import GoMissing
 
 
@@ -34,4 +34,12 @@ def needs(names: Iterable[str]) -> pytest.MarkDecorator:
 
 
 def _missing(names: Iterable[str]) -> str:
-    return f"not in the cache: python -m tools {' '.join(sorted(names))}"
+    return f"not in the cache: .venv/bin/python -m tools {' '.join(sorted(names))}"
+
+
+def file(name: str) -> Path:
+    """A file of tools/programs.toml; the test is skipped where it can't be fetched."""
+    try:
+        return files.ensure(name)
+    except (build.BuildError, GoMissing) as error:
+        pytest.skip(str(error))

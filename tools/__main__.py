@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tools import build, golang, manifest
+from tools import build, files, golang, manifest, releases
 from tools.build import BuildEvent
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -25,7 +25,7 @@ class Display:
         self._next = 0.0
 
     def __call__(self, event: BuildEvent) -> None:
-        if event.state in ("cached", "built"):
+        if event.state in ("cached", "fetched", "built"):
             if self._status:
                 self._status.stop()
             console.print(str(event), markup=False, soft_wrap=True)
@@ -46,9 +46,10 @@ def _list(as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    table = Table("program", "version", "module", "in the cache", box=None)
+    table = Table("program", "version", "module", "in the cache", "release pinned", box=None)
     for row in rows:
-        table.add_row(str(row["program"]), str(row["version"]), str(row["module"]), "yes" if row["built"] else "no")
+        known = [str(row[key]) for key in ("program", "version", "module")]
+        table.add_row(*known, *("yes" if row[key] else "no" for key in ("built", "release")))
     Console().print(table)
 
 
@@ -69,7 +70,10 @@ def main(
     ]
     try:
         paths = build.ensure(names, Display())
-    except (LookupError, build.BuildError, golang.GoMissing) as error:
+        if not programs:
+            for name in files.names():
+                files.ensure(name)
+    except (LookupError, build.BuildError, releases.DownloadError, golang.GoMissing) as error:
         console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
     if as_json:

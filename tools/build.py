@@ -1,4 +1,4 @@
-"""Builds the programs of tools/programs.toml into the cache. The command is `python -m tools`."""
+"""Has the programs of tools/programs.toml in the cache: built, or as released. The command is `python -m tools`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tools import cache, golang, manifest
+from tools import cache, golang, manifest, releases
 from tools.manifest import Module
+from tools.releases import ReleaseFile
 
 
 @dataclass(frozen=True)
@@ -21,10 +22,10 @@ class BuildEvent:
     """One step of a build, told about once a second.
 
     index of total counts modules from 1. `seconds` so far; `expected`: of a cold build on 2 cores, a
-    rough measure. `left`: expected seconds of the modules after this one. `detail`: the package at work.
+    rough measure. `left`: expected seconds of the modules after this one. `detail`: the package at work, or the download.
     """
 
-    state: Literal["cached", "waiting", "building", "built"]
+    state: Literal["cached", "waiting", "fetching", "fetched", "building", "built"]
     module: str
     version: str
     programs: tuple[str, ...]
@@ -40,8 +41,10 @@ class BuildEvent:
         if self.state == "cached":
             return f"{len(self.programs)} programs are in the cache"
         head = f"[{self.index}/{self.total}] {self.module} {self.version}"
-        if self.state == "built":
-            return f"{head}: {', '.join(self.programs)} built in {self.seconds:.0f} s"
+        if self.state in ("built", "fetched"):
+            return f"{head}: {', '.join(self.programs)} {self.state} in {self.seconds:.0f} s"
+        if self.state == "fetching":
+            return f"{head}: fetching the release  {self.detail[-60:]}".rstrip()
         doing = "another process builds it, waiting" if self.state == "waiting" else self.detail[-60:]
         left = f", then about {self.left} s for the others" if self.left else ""
         return f"{head}: {self.seconds:.0f} of about {self.expected} s{left}  {doing}".rstrip()
@@ -54,66 +57,127 @@ class BuildError(Exception):
     """A program could not be built: what, go's last words, where all of them are, and the way out."""
 
 
-def ensure(programs: Iterable[str], progress: Progress | None = None) -> dict[str, Path]:
-    """The path of each program in the cache, after building what is missing, in the order given.
+@dataclass(frozen=True)
+class _Work:
+    """What is missing of one module: paths of what is to be built, and of what its release files hold."""
 
-    Safe to call from several processes: each module is built by one, the others wait for it.
+    module: Module
+    paths: Mapping[str, Path]
+    released: Mapping[Path, ReleaseFile]
+
+    def files(self) -> list[dict[Path, ReleaseFile]]:
+        """What is missing of each file."""
+        sources = dict.fromkeys(file.source for file in self.released.values())
+        return [{path: file for path, file in self.released.items() if file.source == each} for each in sources]
+
+    @property
+    def seconds(self) -> int:
+        """Of a cold build on 2 cores; a download is not foretold."""
+        return self.module.seconds if self.paths else 0
+
+
+def ensure(programs: Iterable[str], progress: Progress | None = None) -> dict[str, Path]:
+    """The path of each program in the cache, after having what is missing, in the order given: built from source, or
+    taken from the project's release where that is asked for (`releases.origin`) and pinned.
+
+    Safe to call from several processes: each module is made by one, the others wait for it.
     LookupError for a program that programs.toml does not have, BuildError when a build fails,
-    golang.GoMissing when there is no Go to build with.
+    releases.DownloadError when a release cannot be had, golang.GoMissing when there is no Go to build with.
     """
     groups = manifest.grouped(programs)
     go = golang.find(max((module.go for module, _ in groups), default=()))
-    paths = {program: _path(module, program, go) for module, names in groups for program in names}
-    missing = [(module, [name for name in names if not paths[name].exists()]) for module, names in groups]
-    work = [(module, names) for module, names in missing if names]
+    released = {module.name: _released(module) for module, _ in groups}
+    paths = {name: _path(module, name, go, released[module.name]) for module, names in groups for name in names}
+    work = [
+        _work(module, {name: paths[name] for name in names if not paths[name].exists()}, released[module.name])
+        for module, names in groups
+        if not all(paths[name].exists() for name in names)
+    ]
     tell = progress or (lambda event: None)
     cached = tuple(program for program, path in paths.items() if path.exists())
     if cached:
         tell(BuildEvent("cached", "", "", cached, 0, len(work)))
-    if work:
+    if any(each.paths for each in work):
         golang.install(go)
-    for index, (module, names) in enumerate(work, 1):
-        left = sum(later.seconds for later, _ in work[index:])
+    for index, each in enumerate(work, 1):
+        left, names = sum(later.seconds for later in work[index:]), tuple(each.paths)
         start = BuildEvent(
-            "building", module.name, module.version, tuple(names), index, len(work), 0.0, module.seconds, left
+            "building", each.module.name, each.module.version, names, index, len(work), 0.0, each.seconds, left
         )
-        _build(module, {name: paths[name] for name in names}, go, start, tell)
+        _have(each, go, start, tell)
     return paths
 
 
-def _path(module: Module, program: str, go: golang.Go) -> Path:
-    key = module.key(program, go.version, go.architecture)
-    name = manifest.file_name(program)
+def _released(module: Module) -> Mapping[str, ReleaseFile]:
+    return releases.pinned(module) if releases.origin() == "release" else {}
+
+
+def _path(module: Module, program: str, go: golang.Go, released: Mapping[str, ReleaseFile]) -> Path:
+    file, name = released.get(program), manifest.file_name(program)
+    key = f"release-{file.sha256[:16]}" if file else module.key(program, go.version, go.architecture)
     return cache.root() / "programs" / name / f"{module.version}-{key}" / name
 
 
-def _build(module: Module, paths: dict[str, Path], go: golang.Go, start: BuildEvent, tell: Progress) -> None:
-    began = time.monotonic()
-    folder = cache.root() / "programs" / ".building" / module.name
+def _work(module: Module, missing: Mapping[str, Path], released: Mapping[str, ReleaseFile]) -> _Work:
+    files = {path: released[program] for program, path in missing.items() if program in released}
+    return _Work(module, {program: path for program, path in missing.items() if program not in released}, files)
+
+
+def _have(work: _Work, go: golang.Go, start: BuildEvent, tell: Progress) -> None:
+    folder = cache.root() / "programs" / ".building" / work.module.name
     with cache.locked(folder.with_suffix(".lock"), lambda: tell(replace(start, state="waiting"))) as lock:
-        missing = {program: path for program, path in paths.items() if not path.exists()}
-        if missing:
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            _run_go(module, missing, go, folder, lock, start, tell)
-            for program, path in missing.items():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                (folder / _go_name(module.programs[program])).rename(path)
-            shutil.rmtree(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for targets in work.files():
+            _fetch(targets, folder, start, tell)
+        if work.paths:
+            _build(work.module, work.paths, go, folder, lock, start, tell)
+        shutil.rmtree(folder)
+
+
+def _fetch(targets: Mapping[Path, ReleaseFile], folder: Path, start: BuildEvent, tell: Progress) -> None:
+    began = time.monotonic()
+    event = replace(start, state="fetching", programs=tuple(path.name for path in targets))
+    tell(event)
+
+    def told(detail: str) -> None:
+        tell(replace(event, seconds=time.monotonic() - began, detail=detail))
+
+    # What another process has made meanwhile is left alone.
+    if missing := {path: file for path, file in targets.items() if not path.exists()}:
+        releases.fetch(missing, folder, told)
+    tell(replace(event, state="fetched", seconds=time.monotonic() - began))
+
+
+def _build(
+    module: Module, paths: Mapping[str, Path], go: golang.Go, folder: Path, lock: int, start: BuildEvent, tell: Progress
+) -> None:
+    began = time.monotonic()
+    missing = {program: path for program, path in paths.items() if not path.exists()}
+    if missing:
+        _run_go(module, missing, go, folder, lock, start, tell)
+    for program, path in missing.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (folder / _go_name(module, program)).rename(path)
     tell(replace(start, state="built", seconds=time.monotonic() - began))
 
 
-def _go_name(package: str) -> str:
-    """What go build calls the program of a package: its last element, the major version aside."""
-    *_, parent, last = package.split("/")
-    return parent if last[0] == "v" and last[1:].isdigit() else last
+def _go_name(module: Module, program: str) -> str:
+    """What go calls the program of a package: its last element, the major version aside; of its tests, with .test."""
+    *_, parent, last = module.programs[program].split("/")
+    name = parent if last[0] == "v" and last[1:].isdigit() else last
+    return f"{name}.test" if program in module.tests else name
 
 
-def command(module: Module, programs: Iterable[str], go: golang.Go, output: Path) -> list[str]:
-    """The go build command for some programs of a module."""
+def commands(module: Module, programs: Iterable[str], go: golang.Go, output: Path) -> list[list[str]]:
+    """The go commands that build some programs of a module: one for its programs, one for those that are tests."""
     tags = [f"-tags={','.join(module.tags)}"] if module.tags else []
-    flags = ["-trimpath", "-buildvcs=false", "-v", *tags, "-ldflags", module.linker_flags()]
-    return [str(go.program), "build", *flags, "-o", f"{output}/", *(module.programs[name] for name in programs)]
+    flags = ["-trimpath", "-buildvcs=false", "-v", *tags, "-ldflags", module.linker_flags(), "-o", f"{output}/"]
+    wanted = list(programs)
+    tests = [module.programs[name] for name in wanted if name in module.tests]
+    others = [module.programs[name] for name in wanted if name not in module.tests]
+    verbs = ((("build",), others), (("test", "-c"), tests))
+    return [[str(go.program), *verb, *flags, *packages] for verb, packages in verbs if packages]
 
 
 def _run_go(
@@ -122,8 +186,27 @@ def _run_go(
     began = time.monotonic()
     log = output.with_suffix(".log")
     tell(start)
+    lines: list[str] = []
+    for command in commands(module, programs, go, output):
+        code = _run(
+            command,
+            module,
+            go,
+            lock,
+            lines,
+            lambda line: tell(replace(start, seconds=time.monotonic() - began, detail=line)),
+        )
+        log.write_text("\n".join(lines) + "\n")
+        if code:
+            raise BuildError(_failure(module, lines, log))
+
+
+def _run(
+    command: list[str], module: Module, go: golang.Go, lock: int, lines: list[str], tell: Callable[[str], None]
+) -> int:
+    """The command's exit code; what it said is added to `lines`."""
     process = subprocess.Popen(
-        command(module, programs, go, output),
+        command,
         cwd=module.folder,
         env=go.environment(module.cgo),
         stdin=subprocess.DEVNULL,
@@ -133,14 +216,12 @@ def _run_go(
         pass_fds=(lock,),
     )
     try:
-        lines = _follow(process, lambda line: tell(replace(start, seconds=time.monotonic() - began, detail=line)))
+        lines += _follow(process, tell)
     except BaseException:
         process.terminate()
         process.wait()
         raise
-    log.write_text("\n".join(lines) + "\n")
-    if process.wait():
-        raise BuildError(_failure(module, lines, log))
+    return process.wait()
 
 
 def _follow(process: subprocess.Popen[str], tell: Callable[[str], None]) -> list[str]:
@@ -195,7 +276,8 @@ def _failure(module: Module, lines: Sequence[str], log: Path) -> str:
 
 
 def states() -> list[dict[str, str | bool]]:
-    """Every program of the manifest: name, module, version, path in the cache, and whether it is there."""
+    """Every program of the manifest: name, module, version, path in the cache, whether it is there, and whether a release
+    of it is pinned."""
     known = manifest.modules().values()
     go = golang.find(max(module.go for module in known))
     return [
@@ -205,8 +287,9 @@ def states() -> list[dict[str, str | bool]]:
             "version": module.version,
             "path": str(path),
             "built": path.exists(),
+            "release": program in releases.pinned(module),
         }
         for module in known
         for program in module.programs
-        for path in [_path(module, program, go)]
+        for path in [_path(module, program, go, _released(module))]
     ]

@@ -20,6 +20,8 @@ class Module:
     """One folder of tools/ with its go.mod. `seconds`: a cold build on 2 cores; `version`: without a v.
 
     `programs`: name -> Go package. Where another module builds programs of the same names they end in @ and the version.
+    `tests`: those of the programs that are tests of their package. `releases`: name -> the project's own file, host/path or host/path#place in that archive.
+    `files`: name -> path in the module `pin`, of files that are taken as they are (tools/files.py).
     """
 
     name: str
@@ -28,11 +30,15 @@ class Module:
     seconds: int
     programs: Mapping[str, str]
     variables: Mapping[str, str] = field(default_factory=dict)
+    releases: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     debian: tuple[str, ...] = ()
     cgo: bool = False
     static: bool = False
+    files: Mapping[str, str] = field(default_factory=dict)
+    pin: str = ""
     unasked: bool = True
+    tests: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -48,6 +54,7 @@ class Module:
     def key(self, program: str, go_version: str, architecture: str) -> str:
         """What identifies a built program: 16 hex digits over everything that its bytes depend on."""
         how = [self.programs[program], self.linker_flags(), list(self.tags), self.cgo]
+        how += ["test"] if program in self.tests else []
         sources = [(self.folder / name).read_bytes() for name in ("go.mod", "go.sum")]
         return cache.digest(*sources, json.dumps(how), go_version, architecture)[:16]
 
@@ -83,16 +90,17 @@ def pinned(folder: Path, module: str) -> str:
 
 def _module(name: str, table: Mapping[str, object], folder: Path) -> Module:
     fields = dict(table)
-    version = pinned(folder, str(fields.pop("pin")))
+    version = pinned(folder, str(fields["pin"]))
     major, minor = version.split(".")[:2]
-    for listed in ("tags", "debian"):
+    for listed in ("tags", "debian", "tests"):
         if listed in fields:
             fields[listed] = tuple(fields[listed])  # type: ignore[arg-type]
-    templates: Mapping[str, str] = fields.pop("variables", {})  # type: ignore[assignment]
-    variables = {key: text.format(version=version, major=major, minor=minor) for key, text in templates.items()}
+    for templates in ("variables", "releases"):
+        texts: Mapping[str, str] = fields.get(templates, {})  # type: ignore[assignment]
+        fields[templates] = {key: text.format(version=version, major=major, minor=minor) for key, text in texts.items()}
     directive = re.search(r"^go (\S+)$", (folder / "go.mod").read_text(), re.MULTILINE)
     go = numbers(directive[1]) if directive else ()
-    return Module(name=name, version=version, go=go, variables=variables, **fields)  # type: ignore[arg-type]
+    return Module(name=name, version=version, go=go, **fields)  # type: ignore[arg-type]
 
 
 def modules() -> dict[str, Module]:
@@ -108,7 +116,8 @@ def _whole(table: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]], fo
     if like is None:
         return own
     version = pinned(folder, str(own["pin"]))
-    return {**like, **own, "programs": {f"{name}@{version}": package for name, package in like["programs"].items()}}
+    renamed = {key: {f"{name}@{version}": of for name, of in like[key].items()} for key in ("programs", "releases")}
+    return {**like, **own, **renamed}
 
 
 def grouped(programs: Iterable[str]) -> list[tuple[Module, list[str]]]:

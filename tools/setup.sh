@@ -1,6 +1,6 @@
 #!/bin/sh
 # Sets this checkout up. `setup.sh` does all of it, `setup.sh env` only the Python environment .venv;
-# `setup.sh uv ...` runs the pinned uv, as it is run here.
+# `setup.sh uv ...` runs the pinned uv, as it is run here. `setup.sh foretell` says how long an empty cache takes.
 # Done already, it ends within a fraction of a second. Asks nothing, starts no service.
 set -eu
 
@@ -149,8 +149,22 @@ environment() {
     exec 9>&-
 }
 
+# Before anything is done: how long it takes where nothing is in the cache. The seconds are those of programs.toml.
+foretell() {
+    [ ! -d "$cache/programs" ] || return 0
+    minutes=$(awk '$1 == "seconds" { last = $3; sum += $3 } /^unasked *= *false/ { sum -= last } END { print int(sum / 60 + 0.5) }' \
+        "$tools/programs.toml")
+    if [ "${MENAGERIE_PROGRAMS:-}" = release ]; then
+        say "nothing is in the cache: what is pinned is downloaded, the rest built, all of it once ($minutes minutes on 2 cores for all)"
+    else
+        say "nothing is in the cache: about $((minutes + 3)) minutes on 2 cores, once; $minutes of them build the programs"
+        say "  (PROGRAMS=release downloads the projects' own files instead, as far as they are pinned: docs/lab.md)"
+    fi
+}
+
 case ${1:-all} in
 env) environment ;;
+foretell) foretell ;;
 all)
     debian
     environment
@@ -161,5 +175,5 @@ uv)
     uv_settings
     exec "$uv" "$@"
     ;;
-*) die "usage: $0 [env | uv ...]" ;;
+*) die "usage: $0 [env | foretell | uv ...]" ;;
 esac

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,19 +15,15 @@ from ceph.facts import judge
 from cluster.spec import Cluster
 from control_plane.objects import Object, applied
 from tests.control_plane.real_api import PATIENCE_S, RealApi, running
-from tests.programs import program
+from tests.programs import file, program
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("rook-api")]
-CRDS = Path(__file__).parents[3] / "shared" / "data" / "rook-crds.yaml"
-"""Of Rook 1.20.6, beside the checkout: 1 MB of somebody else's, which no checkout holds."""
 
 
 @pytest.fixture(scope="module")
 def crds() -> list[Object]:
-    if not CRDS.exists():
-        pytest.skip("Rook's CRDs are not beside this checkout (shared/data/rook-crds.yaml)")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return [each for each in yaml.load_all(CRDS.read_text(), Loader=loader) if each]
+    return [each for each in yaml.load_all(file("rook-crds.yaml").read_text(), Loader=loader) if each]
 
 
 @pytest.fixture(scope="module")

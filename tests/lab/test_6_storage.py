@@ -12,10 +12,10 @@ import yaml
 
 from lab.hosts import run as on_host
 from tests.lab.support import ROOT, Run, menagerie
+from tests.programs import file
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
-CRDS = ROOT.parent / "shared" / "data" / "rook-crds.yaml"
 DISK = "/dev/disk/by-id/lab-EMPTY_worker-3-1"
 
 
@@ -28,12 +28,11 @@ def kubectl(lab: Run) -> list[str]:
 @pytest.fixture
 def crds(kubectl: list[str]) -> Iterator[None]:
     """Rook's own, with the namespace that its release has."""
-    if not CRDS.exists():
-        pytest.skip("Rook's CRDs are not beside this checkout (shared/data/rook-crds.yaml)")
+    crds = str(file("rook-crds.yaml"))
     run(*kubectl, "create", "namespace", "rook-ceph")
-    run(*kubectl, "create", "-f", str(CRDS))
+    run(*kubectl, "create", "-f", crds)
     yield
-    run(*kubectl, "delete", "-f", str(CRDS), "--wait=false")
+    run(*kubectl, "delete", "-f", crds, "--wait=false")
     run(*kubectl, "delete", "namespace", "rook-ceph", "--wait=false")
 
 

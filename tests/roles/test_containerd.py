@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.cache import root
+from tests.programs import program
 from workers.roles import _Role
 
 DOWNLOADS = {
@@ -54,10 +54,7 @@ def test_an_authority_of_one_s_own_is_named_for_every_mirror():
 
 @pytest.fixture(scope="module")
 def containerd():
-    built = sorted((root() / "programs" / "containerd").glob("*/containerd"))
-    if not built:
-        pytest.skip("containerd is not built here; `make setup` builds it")
-    return built[-1]
+    return program("containerd")
 
 
 def test_the_real_containerd_takes_the_configuration_and_keeps_its_transfer_service(containerd, tmp_path: Path):

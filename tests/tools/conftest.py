@@ -10,12 +10,13 @@ import pytest
 SCRIPT = """#!/bin/sh
 case $1 in
 env) echo {version}; echo amd64 ;;
-build)
+build | test)
+    suffix=; [ "$1" = build ] || suffix=.test
     echo "$@" >>{log}
     {build}
     while [ "$1" != -o ]; do shift; done
     out=$2; shift 2
-    for package in "$@"; do name=${{package%/v[0-9]}}; echo "$package" >"$out${{name##*/}}"; done ;;
+    for package in "$@"; do name=${{package%/v[0-9]}}; echo "$package" >"$out${{name##*/}}$suffix"; done ;;
 esac
 """
 

@@ -40,6 +40,14 @@ def test_every_program_of_the_manifest_finds_its_place(fake_go: FakeGo) -> None:
     assert len(set(paths.values())) == len(names)
 
 
+def test_programs_that_are_tests_are_built_beside_the_others(fake_go: FakeGo) -> None:
+    log = fake_go()
+    paths = build.ensure(["agnhost", "e2e.test", "ginkgo"])
+    assert [words.split()[:2] for words in log.read_text().splitlines()] == [["build", "-trimpath"], ["test", "-c"]]
+    assert paths["e2e.test"].read_text() == "k8s.io/kubernetes/test/e2e\n"
+    assert paths["agnhost"].read_text() == "k8s.io/kubernetes/test/images/agnhost\n"
+
+
 def test_a_program_is_there_in_two_versions(fake_go: FakeGo) -> None:
     log = fake_go()
     known = manifest.modules()

@@ -74,6 +74,18 @@ def test_the_key_changes_with_the_go_that_builds() -> None:
     assert len(keys) == 4
 
 
+def test_a_program_and_the_tests_of_its_package_have_different_keys() -> None:
+    keys = {replace(MODULES["crane"], tests=tests).key("crane", "go1", "amd64") for tests in ((), ("crane",))}
+    assert len(keys) == 2
+
+
+def test_the_conformance_suite_is_that_of_the_clusters_kubernetes() -> None:
+    suite, kubernetes = MODULES["conformance"], MODULES["kubernetes"]
+    assert suite.version == kubernetes.version
+    assert set(suite.tests) <= set(suite.programs)
+    assert not suite.unasked
+
+
 def test_the_key_does_not_change_with_the_expected_seconds() -> None:
     before = MODULES["crane"]
     assert before.key("crane", "go1", "amd64") == replace(before, seconds=1).key("crane", "go1", "amd64")

@@ -19,6 +19,7 @@ from cluster import versions
 from lab import artefacts, images
 from lab.errors import LabError
 from oci import tar
+from oci.image import Image
 
 FakeGo = Callable[..., Path]
 
@@ -136,6 +137,17 @@ def test_images_are_written_once(store: images.ImageStore) -> None:
     before = {path: path.stat().st_mtime_ns for path in store.blobs.rglob("*") if path.is_file()}
     assert images.build_images() == store
     assert {path: path.stat().st_mtime_ns for path in store.blobs.rglob("*") if path.is_file()} == before
+
+
+def test_further_images_are_kept_beside_the_labs_own(store: images.ImageStore) -> None:
+    layers = ((tar.Entry("a", b"below"),), (tar.Entry("b", b"above"),))
+    made = Image(layers, ("/run",), command=("pause",))
+    kept = images.keep({"registry.example.org/e2e/agnhost:2.63.0": made})
+    assert kept.blobs == store.blobs
+    manifest = json.loads(kept.manifests["e2e/agnhost", "2.63.0"])
+    assert len(manifest["layers"]) == 2
+    config = json.loads((kept.blobs / manifest["config"]["digest"].replace(":", "/")).read_text())["config"]
+    assert (config["Entrypoint"], config["Cmd"]) == (["/run"], ["pause"])
 
 
 class Registry(BaseHTTPRequestHandler):

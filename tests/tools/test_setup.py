@@ -52,8 +52,8 @@ class Machine:
         (folder / "python").write_text('#!/bin/sh\necho "$PWD|$PYTHONPATH|$PYTHONPYCACHEPREFIX|$@"\n')
         (folder / "python").chmod(0o755)
 
-    def run(self, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        environment = {"PATH": str(self.bin), "HOME": "/nonexistent", "MENAGERIE_CACHE": str(self.cache)}
+    def run(self, *command: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": str(self.bin), "HOME": "/nonexistent", "MENAGERIE_CACHE": str(self.cache), **variables}
         return subprocess.run(
             [str(self.root / command[0]), *command[1:]],
             check=False,
@@ -142,3 +142,23 @@ def test_a_stale_environment_is_remade_before_the_command_runs(machine: Machine)
     done = machine.run("menagerie", "status")
     assert done.returncode != 0
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("programs", "told"),
+    [("", "about 20 minutes on 2 cores, once; 17 of them"), ("release", "what is pinned is downloaded")],
+)
+def test_an_empty_cache_is_told_with_how_long_it_takes(machine: Machine, programs: str, told: str) -> None:
+    (machine.bin / "awk").symlink_to(str(shutil.which("awk")))
+    (machine.root / "tools" / "programs.toml").write_text(
+        "[a]\nseconds = 600\n[b]\nseconds = 400\n[c]\nseconds = 90\nunasked = false\n"
+    )
+    assert told in machine.run("tools/setup.sh", "foretell", MENAGERIE_PROGRAMS=programs).stderr
+    (machine.cache / "programs").mkdir(parents=True)
+    assert machine.run("tools/setup.sh", "foretell").stderr == ""
+
+
+def test_make_tells_where_programs_come_from_and_which_mirror_has_them() -> None:
+    command = ["make", "--eval", "show:; @env", "show", "PROGRAMS=release", "MIRROR=http://mirror.example"]
+    said = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert {"MENAGERIE_PROGRAMS=release", "MENAGERIE_MIRROR=http://mirror.example"} <= set(said)
