@@ -1,0 +1,1 @@
+"""`make conformance`: upstream's Conformance suite, run against a cluster."""

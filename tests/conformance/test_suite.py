@@ -1,0 +1,76 @@
+"""How the suite is started, and what is heard of it: a script in the place of upstream's programs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from conformance import progress, suite
+from conformance.junit import ReportError
+from conformance.suite import Part, Suite, SuiteError
+
+SAMPLE = Path(__file__).with_name("junit_together_01.xml")
+PASSED = "[sig-apps] Job should delete a job [Conformance]"
+
+
+def programs(folder: Path, script: str) -> Suite:
+    path = folder / "program"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return Suite("1.36.4", path, path, Path("/bin/kubectl"))
+
+
+def test_tests_are_those_that_a_dry_run_reports_as_passed(tmp_path: Path) -> None:
+    copied = f'for a; do case $a in --report-dir=*) cp {SAMPLE} "${{a#*=}}/junit_01.xml";; esac; done'
+    assert suite.tests(programs(tmp_path, copied)) == (PASSED,)
+
+
+def test_a_suite_that_lists_nothing_is_told_with_its_words(tmp_path: Path) -> None:
+    with pytest.raises(SuiteError, match="unknown flag"):
+        suite.tests(programs(tmp_path, "echo unknown flag >&2; exit 2"))
+    with pytest.raises(ReportError):
+        suite.tests(programs(tmp_path, "exit 0"))
+
+
+def test_a_part_names_its_tests_one_by_one_as_expressions_of_themselves() -> None:
+    there = Suite("1.36.4", Path("/e2e.test"), Path("/ginkgo"), Path("/kubectl"))
+    part = Part("alone", ("[sig-x] a (b) [Serial]", "[sig-y] c"), 1)
+    made = suite.command(there, part, Path("/kubeconfig"), Path("/report"), "http://127.0.0.1:1/")
+    ours, theirs = made[: made.index("--")], made[made.index("--") :]
+    focus = [word for word in ours if word.startswith("--focus=")]
+    assert focus == [r"--focus=\[sig\-x\]\ a\ \(b\)\ \[Serial\]$", r"--focus=\[sig\-y\]\ c$"]
+    assert "--procs=1" in ours
+    assert {"--kubeconfig=/kubeconfig", "--report-dir=/report", "--report-prefix=alone_"} <= set(theirs)
+
+
+def test_parts_without_tests_are_not_run() -> None:
+    assert [part.name for part in suite.parts(["a"], [], 4)] == ["together"]
+    assert [(part.name, part.processes) for part in suite.parts(["a"], ["b"], 4)] == [("together", 4), ("alone", 1)]
+
+
+def test_a_part_that_failed_is_known_by_its_report_alone(tmp_path: Path) -> None:
+    shutil.copy(SAMPLE, tmp_path / "junit_together_01.xml")
+    there = programs(tmp_path, "echo said; exit 1")
+    report = suite.run(there, Part("together", (PASSED,), 4), Path("/kubeconfig"), tmp_path, print)
+    assert len(report.results) > 1
+    assert (tmp_path / "together.log").read_text() == "said\n"
+
+
+def test_a_part_without_a_report_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
+    there = programs(tmp_path, "echo no cluster there; exit 1")
+    with pytest.raises(SuiteError, match="no cluster there"):
+        suite.run(there, Part("alone", (PASSED,), 1), Path("/kubeconfig"), tmp_path, print)
+
+
+def test_each_test_is_told_once_as_it_ends_and_counted_over_all_processes() -> None:
+    heard: list[str] = []
+    with progress.listening(2, heard.append) as address:
+        for message in ("Test Suite starting", f"PASSED {PASSED}", "FAILED [sig-y] b", "Test Suite completed"):
+            body = json.dumps({"msg": message, "total": 0, "completed": 1, "skipped": 1332}).encode()
+            with urllib.request.urlopen(address, body, timeout=10) as answer:
+                assert answer.status == 204
+    assert heard == [f"[1/2] passed  {PASSED}", "[2/2] failed  [sig-y] b"]
