@@ -56,6 +56,8 @@ MEANING: dict[str, str] = {
     "cloud needs.",
     "NET-011": "network.services is wider than kube-apiserver takes (/12), or has no address for DNS.",
     "NET-012": "A range of pods, services or nodes is a public one. Whose it is says so: network.allow_public_ranges.",
+    "NET-013": "network.node_ports.outside opens the ports of Services on workers to everybody, or to a range that no one owner has, "
+    "without a word that says so; or it names the cluster's own ranges, for which network.node_ports.cluster is the key.",
     "FLN-001": "host-gw with workers on more than one layer-2 network. A router between them knows no pods.",
     "FLN-002": "direct_routing where no two workers share a rack. flannel falls back to VXLAN without a word.",
     "FLN-003": "host-gw with workers in a cloud, whose fabric drops packets for addresses it doesn't know. "

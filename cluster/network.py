@@ -9,6 +9,9 @@ from pydantic import Field
 from cluster.model import Model
 from cluster.quantities import SMALLEST_MTU, Address, Domain, Network, Port
 
+NODE_PORTS = range(30000, 32768)
+"""Of Services, on every worker, TCP and UDP: kube-apiserver's default (`--service-node-port-range`), which its flags leave."""
+
 
 class FlannelBackend(StrEnum):
     """How pod packets travel between nodes."""
@@ -36,6 +39,17 @@ class Flannel(Model):
     """Accept direct_routing although no two hosts share a layer-2 network."""
 
 
+class NodePorts(Model):
+    """Who reaches the ports that Services of type NodePort and LoadBalancer have on every worker: 30000 to 32767."""
+
+    cluster: bool = True
+    """Whether workers do, and pods with them. API servers never do: they reach pods in tunnels."""
+    outside: tuple[Network, ...] = Field(default=(), strict=False)
+    """Ranges outside of the cluster that do too, such as that of a load balancer of your own. Default: nobody."""
+    allow_any_client: bool = False
+    """Accept that outside holds 0.0.0.0/0, or another range that no one owner has."""
+
+
 class ClusterNetwork(Model):
     """Ranges of the cluster; none may share an address with another."""
 
@@ -59,6 +73,8 @@ class ClusterNetwork(Model):
     """Bytes, on the cloud side."""
     flannel: Flannel = Flannel()
     """The pods' overlay."""
+    node_ports: NodePorts = NodePorts()
+    """Who reaches ports of Services on workers. Default: the cluster itself, and nobody else."""
 
 
 class Neighbours(Model):

@@ -20,6 +20,8 @@ class Role(StrEnum):
     LOAD_BALANCER = "load balancer"
     """In front of the API servers; the source of its probes, and of what it passes on."""
     PUBLIC_OPERATOR = "operator on the internet"
+    SERVICE_CLIENT = "client of Services outside"
+    """Whom the spec lets in at the ports of Services on workers (`network.node_ports.outside`)."""
     PUBLIC_BALANCER = "public load balancer"
     """In front of the API servers too, where the spec asks for a public endpoint."""
     API_SERVER = "API server"
@@ -94,8 +96,8 @@ class Flow:
 Table = tuple[Flow, ...]
 
 
-def spans(ports: Iterable[int]) -> tuple[str, ...]:
-    """Rising ports for people and for nft: three and more in a row are one range, as in "22", "6800-7568"."""
+def ranges(ports: Iterable[int]) -> tuple[tuple[int, int], ...]:
+    """(first, last) of each range of rising ports; only three and more in a row are one."""
     runs: list[list[int]] = []
     for port in ports:
         if runs and port == runs[-1][-1] + 1:
@@ -103,8 +105,13 @@ def spans(ports: Iterable[int]) -> tuple[str, ...]:
         else:
             runs.append([port])
     return tuple(
-        text for run in runs for text in ([f"{run[0]}-{run[-1]}"] if len(run) > 2 else [str(port) for port in run])
+        pair for run in runs for pair in ([(run[0], run[-1])] if len(run) > 2 else [(port, port) for port in run])
     )
+
+
+def spans(ports: Iterable[int]) -> tuple[str, ...]:
+    """Rising ports for people, for nft and for clouds, as in "22", "6800-7568"."""
+    return tuple(str(first) if first == last else f"{first}-{last}" for first, last in ranges(ports))
 
 
 def into(table: Table, role: Role) -> Table:

@@ -9,7 +9,7 @@ from typing import Any
 from cluster.spec import Cluster, ClusterSpec
 from cluster.subnets import worker_ranges
 from flows.flow import Flow, Protocol, Role, into, spans
-from flows.table import CEPH, SSH_LOGIN, flows
+from flows.table import CEPH, PORTS_OF_SERVICES, SSH_LOGIN, flows
 
 ANYBODY: tuple[str, ...] = ()
 """Whom a rule without addresses lets in."""
@@ -33,13 +33,14 @@ def of_sites(cluster: Cluster) -> dict[str, Any]:
 def _rules(flow: Flow, places: dict[Role, tuple[str, ...]], second_ports: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """A flow whose source has no addresses has no rule, but for the operator's login: nobody may be locked out."""
     found = _apart((*places.get(flow.source, ()), *(second_ports if flow.why == CEPH else ())))
-    login = flow.why == SSH_LOGIN
+    login, services = flow.why == SSH_LOGIN, flow.why == PORTS_OF_SERVICES
     if found or login:
         yield {
             "from": list(found or ANYBODY),
             "protocol": flow.protocol.value,
             "ports": list(spans(flow.ports)),
-            "pods": flow.source is Role.WORKER_AT_SITE and flow.protocol is Protocol.TCP,
+            "pods": flow.source is Role.WORKER_AT_SITE and (services or flow.protocol is Protocol.TCP),
+            "services": services,
             "login": login,
             "why": flow.why,
         }
@@ -61,6 +62,7 @@ def _places(spec: ClusterSpec) -> dict[Role, tuple[str, ...]]:
     racks = [rack for site in sorted(sites) for rack in spec.sites[site].racks.values()]
     return {
         Role.OPERATOR: tuple(map(str, spec.control_plane.operators)),
+        Role.SERVICE_CLIENT: tuple(map(str, spec.network.node_ports.outside)),
         Role.WORKER_AT_SITE: tuple(map(str, racks)),
         Role.WORKER_IN_REGION: tuple(map(str, worker_ranges(spec))),
         Role.POD: (str(spec.network.pods),),

@@ -23,6 +23,8 @@ and VXLAN with direct routing, with the default ports.
   each other goes through its tunnels; the rows of who sends what stay the same.
 - Where a load balancer keeps its clients' addresses, a rule for API servers names who may reach the load balancer,
   beside the load balancer and its probes.
+- Ports of Services (type NodePort and LoadBalancer, 30000 to 32767) answer the cluster itself, as long as
+  `network.node_ports.cluster` does not say otherwise, and whom `network.node_ports.outside` names: nobody, by default.
 - Without `roce` at a site, its workers open nothing for RDMA to each other; without `ceph`, nothing for storage.
 - Workers at sites have these rows as rules of nftables of their own (role firewall), unless `firewall_enabled` says
   otherwise; pods on a host may ask of it what workers may.
@@ -34,16 +36,15 @@ _CLOSED = """\
 ## Closed on purpose
 
 - **API servers open nothing towards workers and pods.** Logs, exec and webhooks travel in the tunnels that konnectivity
-  agents opened, so workers may stand behind NAT.
+  agents opened, so workers may stand behind NAT. Ports of Services are closed to them too.
 - **Workers and pods reach the load balancer, and neither the API servers behind it nor an etcd.** The etcds do not
   reach each other.
 - **API servers reach neither each other nor their load balancer**: each uses its own host, so no cloud has to bring a
   packet back to its sender.
 - **Nobody logs in on the cloud side.** SSH is for workers at a site, from the operator alone.
 - **Metrics and health** of etcd, the controller manager, the scheduler and konnectivity, and kube-proxy's metrics,
-  listen on 127.0.0.1. kube-proxy's health (10256) and Services of type NodePort are on workers' own addresses, and have
-  no row.
-- **Nothing outside opens a connection inwards** but the operator. Control-plane hosts pull no images; workers at a site
+  listen on 127.0.0.1. kube-proxy's health (10256) is on workers' own addresses, and has no row.
+- **Nothing outside opens a connection inwards** but the operator, and whom the spec lets in at ports of Services. Control-plane hosts pull no images; workers at a site
   have no access to the secret store.
 """
 

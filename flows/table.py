@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from cluster.artefacts import ArtefactSource
-from cluster.network import FlannelBackend
+from cluster.network import NODE_PORTS, FlannelBackend
 from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdHosts, RoleName
 from cluster.storage import controllers_pool, has_file
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
@@ -33,6 +33,7 @@ CEPH_MONITORS, CEPH_DAEMONS = (3300, 6789), range(6800, 7569)
 CEPH = "Daemons of Ceph speak to each other, and hosts to them for the volumes of their pods."
 AUDIT_LOGS = "Audit logs of API servers, which outlive their hosts there."
 ATTESTED = "Before a host joins in the region, the cloud is asked whether it is a machine of the cluster."
+PORTS_OF_SERVICES = "Ports of Services on workers, which kube-proxy leads to pods."
 SSH_LOGIN = "Ansible configures workers over SSH."
 
 UPSTREAM = ArtefactSource(mirror=None, sha256={})
@@ -130,7 +131,17 @@ def _into_workers(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow
         if spec.network.flannel.backend is FlannelBackend.VXLAN:
             port = spec.network.flannel.port
             yield from _udp(workers, worker, port, "VXLAN of flannel carries packets of pods between nodes.")
+    yield from _to_node_ports(spec, workers)
     yield from _between_machines_of_a_site(spec)
+
+
+def _to_node_ports(spec: ClusterSpec, workers: tuple[Role, ...]) -> Iterator[Flow]:
+    """Packets of pods carry their workers' addresses here."""
+    opened = spec.network.node_ports
+    clients = (*(workers if opened.cluster else ()), *([Role.SERVICE_CLIENT] if opened.outside else []))
+    for worker in workers:
+        for protocol in (Protocol.TCP, Protocol.UDP):
+            yield from (Flow(client, worker, protocol, tuple(NODE_PORTS), PORTS_OF_SERVICES) for client in clients)
 
 
 def _between_machines_of_a_site(spec: ClusterSpec) -> Iterator[Flow]:

@@ -8,11 +8,14 @@ import ssl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 
 import urllib3
 
 from audit.evidence import Attempt
+from audit.host.trials import outcome
 from audit.programs import try_command
+from cluster.network import NODE_PORTS
 from cluster.outputs import EtcdOutput, HostOutput
 from cluster.spec import Cluster
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
@@ -36,6 +39,7 @@ BEHIND_THE_BALANCER = (API_PORT, KONNECTIVITY_PORT, 8092, 8095, 10257, 10259)
 """And where konnectivity's health and administration, the controller manager and the scheduler listen by default."""
 READ_ONLY_PORT = 10255
 """Of old kubelets, without any authentication."""
+NO_SITE = "no worker is at a site, and nobody logs in to those in the region"
 _FROM_SITE_S = 120.0
 
 
@@ -133,6 +137,42 @@ def marked_secret(outputs: Mapping[str, object], secret: frozenset[str]) -> Iter
             yield Attempt("M.13", name, marked, "marked secret" if marked else "in clear in the stack's state")
 
 
+def strangers_at_services(cluster: Cluster, ports: Iterable[int]) -> Iterator[Attempt]:
+    """M.27, at the first worker of each site. ports: that Services have; one that none has tells of the firewall too."""
+    first: dict[str, tuple[str, IPv4Address]] = {}
+    for pool, host in cluster.host_list():
+        first.setdefault(cluster.spec.pools[pool].site or "", (host.name, host.address))
+    if not first:
+        yield from without_sources(NO_SITE, ("M.27",), expected=True)
+    for site, (name, address) in first.items():
+        yield from _at_services(cluster, f"{name} {address}", str(address), cluster.spec.sites[site].ssh.port, ports)
+
+
+def _at_services(cluster: Cluster, subject: str, address: str, ssh: int, ports: Iterable[int]) -> Iterator[Attempt]:
+    """A worker that this machine can't log in to tells nothing by its silence, nor does one that lets this machine in."""
+    allowed = cluster.spec.network.node_ports.outside
+    if any(own in network for network in allowed if (own := _own_address(address))):
+        yield Attempt("M.27", subject, None, "this machine is in network.node_ports.outside")
+        return
+    if (seen := outcome({"address": address, "port": ssh, "path": ""})) != "open":
+        yield Attempt("M.27", subject, None, f"no way from here: port {ssh} is {seen}")
+        return
+    for port in dict.fromkeys((NODE_PORTS[0], *ports)):
+        seen = outcome({"address": address, "port": port, "path": ""})
+        # A firewall that drops is silent; who refuses was reached.
+        yield Attempt("M.27", f"{subject}:{port}", seen in ("silent", "unreachable"), seen)
+
+
+def _own_address(towards: str) -> IPv4Address | None:
+    """By which this machine would send; nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((towards, NODE_PORTS[0]))
+        except OSError:
+            return None
+        return IPv4Address(probe.getsockname()[0])
+
+
 @dataclass(frozen=True)
 class Try:
     """One connection from a worker. wanted: outcomes of `audit.host.trials` that are as they should be."""
@@ -178,6 +218,8 @@ def from_site(executor: Executor, source: str, endpoint: str, tries: Sequence[Tr
         yield Attempt(each.control, subject, None if unknown else seen in each.wanted, seen)
 
 
-def without_sources(why: str, controls: Iterable[str] = ("M.8", "M.9", "M.10")) -> Iterator[Attempt]:
-    """Where no worker can be asked."""
-    return (Attempt(control, "workers at sites", None, why) for control in controls)
+def without_sources(
+    why: str, controls: Iterable[str] = ("M.8", "M.9", "M.10"), expected: bool = False
+) -> Iterator[Attempt]:
+    """Where no worker can be asked; expected: by design."""
+    return (Attempt(control, "workers at sites", None, why, expected) for control in controls)

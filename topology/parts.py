@@ -48,6 +48,9 @@ def bands(cluster: Cluster, plan: AddressPlan, table: Table, joined: tuple[Tunne
     for role in ROLES:
         if band := _etcd(cluster, role, plan, table):
             yield band
+    if opened := spec.network.node_ports.outside if any(flow.source is Role.SERVICE_CLIENT for flow in table) else ():
+        clients = ", ".join(map(str, opened))
+        yield Band("clients", "Clients of Services", clients, "outside", Role.SERVICE_CLIENT, in_region=False)
     if spec.cloud_workers:
         yield _pools(spec, table)
     if joined:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from cluster.check.finding import Finding, Rule, Subject
 from cluster.document import Where
 from cluster.mtu import paths, tightest
-from cluster.network import FlannelBackend
+from cluster.network import NODE_PORTS, FlannelBackend
 from cluster.quantities import SMALLEST_MTU
 from cluster.spec import Cloud
 
@@ -138,7 +138,7 @@ def cloud_fabric(subject: Subject) -> Iterator[Finding]:
 def port_free(subject: Subject) -> Iterator[Finding]:
     """flannel's VXLAN takes a UDP port on every node."""
     flannel = subject.spec.network.flannel
-    owner = _UDP_PORTS.get(flannel.port)
+    owner = "ports of Services" if flannel.port in NODE_PORTS else _UDP_PORTS.get(flannel.port)
     if flannel.backend is FlannelBackend.VXLAN and owner:
         message = f"VXLAN port {flannel.port} is also used by {owner}; one of the two would lose its packets"
         yield Finding(("network", "flannel", "port"), message, "write 8472, or leave it out", also=(_BACKEND,))

@@ -22,6 +22,7 @@ from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
 from cluster.subnets import ZoneSubnets, worker_ranges, zone_subnets
 from flows.flow import CLOUD_SIDE, Flow, Protocol, Role, Table
+from flows.flow import ranges as port_ranges
 from network.addresses import AddressPlan
 
 GROUPED = (*CLOUD_SIDE, Role.LOAD_BALANCER, Role.PUBLIC_BALANCER, Role.SECRET_STORE, Role.FILE_STORE)
@@ -44,13 +45,13 @@ Peer = Role | IPv4Network
 
 @dataclass(frozen=True)
 class Rule:
-    """What a group lets through. port: None for every protocol and port."""
+    """What a group lets through. ports: the first and the last; None for every protocol and port."""
 
     group: Role
     direction: Direction
     peer: Peer
     protocol: Protocol
-    port: int | None
+    ports: tuple[int, int] | None
 
 
 def slug(role: Role) -> str:
@@ -94,6 +95,7 @@ def ranges_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> di
     return {
         Role.OPERATOR: plane.operators,
         Role.PUBLIC_OPERATOR: plane.public.operators if plane.public else (),
+        Role.SERVICE_CLIENT: tuple(collapse_addresses(cluster.spec.network.node_ports.outside)),
         Role.WORKER_AT_SITE: tuple(collapse_addresses(racks)),
         Role.ARTEFACT_MIRROR: _range(source.mirror),
         Role.REGISTRY: _range(source.registry),
@@ -141,5 +143,5 @@ def _of_flow(flow: Flow, ranges: Mapping[Role, tuple[IPv4Network, ...]], grouped
         if own in grouped:
             by_group = other in grouped and (direction is Direction.IN or other is own)
             peers: tuple[Peer, ...] = (other,) if by_group else ranges[other]
-            ports = flow.ports or (None,)
-            yield from (Rule(own, direction, peer, flow.protocol, port) for peer in peers for port in ports)
+            spans = port_ranges(flow.ports) or (None,)
+            yield from (Rule(own, direction, peer, flow.protocol, span) for peer in peers for span in spans)

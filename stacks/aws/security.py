@@ -66,11 +66,12 @@ class SecurityGroups(pulumi.ComponentResource):
         )
 
     def _rule(self, rule: Rule, why: str) -> dict[str, Any]:
+        # With every protocol both are 0.
+        first, last = rule.ports or (0, 0)
         made: dict[str, Any] = {
             "protocol": EVERY_PROTOCOL if rule.protocol is Protocol.ALL else rule.protocol.value,
-            # With every protocol both are 0.
-            "from_port": rule.port or 0,
-            "to_port": rule.port or 0,
+            "from_port": first,
+            "to_port": last,
             "description": why,
         }
         if not isinstance(rule.peer, Role):

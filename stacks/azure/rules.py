@@ -21,7 +21,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, collapse_addr
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
 from cluster.subnets import region_subnets
-from flows.flow import Flow, Protocol, Role, Table
+from flows.flow import Flow, Protocol, Role, Table, spans
 from network.addresses import AddressPlan
 
 _BALANCERS = frozenset({Role.LOAD_BALANCER, Role.PUBLIC_BALANCER})
@@ -82,6 +82,7 @@ def places_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> di
     return {
         Role.OPERATOR: tuple(map(str, plane.operators)),
         Role.PUBLIC_OPERATOR: tuple(map(str, plane.public.operators)) if plane.public else (),
+        Role.SERVICE_CLIENT: tuple(map(str, collapse_addresses(cluster.spec.network.node_ports.outside))),
         Role.API_SERVER: (str(subnets.api_servers),),
         Role.ETCD_MAIN: main,
         Role.ETCD_EVENTS: events,
@@ -120,7 +121,7 @@ def _of_flow(flow: Flow, places: Mapping[Role, tuple[str, ...]]) -> Iterator[Rul
         return
     for role, direction in ((destination, Direction.IN), (flow.source, Direction.OUT)):
         if role in SUBNETS:
-            name = "-".join((_slug(flow.source), "to", _slug(flow.destination), flow.protocol, *map(str, flow.ports)))
+            name = "-".join((_slug(flow.source), "to", _slug(flow.destination), flow.protocol, *spans(flow.ports)))
             yield Rule(direction, name, sources, destinations, flow.protocol, flow.ports, flow.why)
 
 

@@ -9,7 +9,7 @@ import pulumi_azure_native as azure
 
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
-from flows.flow import Protocol
+from flows.flow import Protocol, spans
 from flows.table import flows
 from network.addresses import AddressPlan
 from stacks.azure.rules import ANYWHERE, FIRST, LAST, Direction, Rule, rules
@@ -66,7 +66,7 @@ def _allowed(rule: Rule, priority: int) -> azure.network.SecurityRuleArgs:
         destination_address_prefix=rule.destinations[0] if one_destination else None,
         destination_address_prefixes=None if one_destination else list(rule.destinations),
         destination_port_range=ANYWHERE if not rule.ports else None,
-        destination_port_ranges=list(map(str, rule.ports)) or None,
+        destination_port_ranges=list(spans(rule.ports)) or None,
     )
 
 

@@ -114,6 +114,7 @@ def ranges_of(cluster: Cluster, plan: AddressPlan, source: ArtefactSource) -> di
     return {
         Role.OPERATOR: tuple(map(str, plane.operators)),
         Role.PUBLIC_OPERATOR: tuple(map(str, plane.public.operators)) if plane.public else (),
+        Role.SERVICE_CLIENT: tuple(map(str, collapse_addresses(cluster.spec.network.node_ports.outside))),
         Role.LOAD_BALANCER: _hosts(plan.balancers),
         Role.API_SERVER: (str(subnets.api_servers),),
         Role.ETCD_MAIN: main,

@@ -12,7 +12,7 @@ from pulumi_gcp.compute import RegionNetworkFirewallPolicyWithRulesRuleMatchLaye
 
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
-from flows.flow import Protocol
+from flows.flow import Protocol, spans
 from flows.table import flows
 from network.addresses import AddressPlan
 from stacks.gcp.network import Network
@@ -64,7 +64,7 @@ class Firewalls(pulumi.ComponentResource):
     def _allowed(self, number: int, rule: Rule) -> RuleArgs:
         inwards, ranges = rule.direction is Direction.IN, list(rule.ranges)
         services = [
-            ServiceArgs(ip_protocol=protocol.value, ports=list(map(str, ports)) or None)
+            ServiceArgs(ip_protocol=protocol.value, ports=list(spans(ports)) or None)
             for protocol, ports in rule.services
         ]
         return RuleArgs(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cluster.spec import Cluster
 from cluster.subnets import worker_ranges
-from flows.flow import Role
+from flows.flow import Role, spans
 from flows.table import flows
 from network.addresses import HostAddress
 
@@ -47,9 +47,9 @@ def between_workers(cluster: Cluster) -> tuple[str, ...]:
     """As `lab.plan.LabSpec` has it, from the table of flows, in which both sides may open the same."""
     ends = {Role.WORKER_IN_REGION, Role.WORKER_AT_SITE}
     found = {
-        f"{flow.protocol} dport {port}"
+        f"{flow.protocol} dport {span}"
         for flow in flows(cluster)
         if {flow.source, flow.destination} == ends
-        for port in flow.ports
+        for span in spans(flow.ports)
     }
     return tuple(sorted(found))

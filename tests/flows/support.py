@@ -20,13 +20,13 @@ PUBLIC = {"name": "api.lab.example.org", "operators": ["198.51.100.0/24"]}
 WORKERS = (Role.WORKER_IN_REGION, Role.WORKER_AT_SITE)
 
 
-def shape(shared, backend, direct, where, ports, vxlan, ssh, vpn, public):
+def shape(shared, backend, direct, where, ports, vxlan, ssh, vpn, public, services):
     """Changes of the lab's spec; `where`: of "region" and "site", who has workers."""
     etcds = {role: {"client_port": ports[2 * n], "peer_port": ports[2 * n + 1]} for n, role in enumerate(ROLES)}
     return {
         "control_plane": {"public": public},
         "etcd": {"main": etcds["main"], "events": etcds["events"] | {"hosts": "main" if shared else "dedicated"}},
-        "network": {"flannel": {"backend": backend, "direct_routing": direct, "port": vxlan}},
+        "network": {"flannel": {"backend": backend, "direct_routing": direct, "port": vxlan}, "node_ports": services},
         "sites": {"onprem": {"ssh": {"port": ssh}, "vpn": vpn}},
         "pools": (REGION if "region" in where else {}) | ({} if "site" in where else {"workers": None}),
     }
@@ -44,6 +44,7 @@ SHAPES = st.builds(
     ssh=st.sampled_from([22, 2222]),
     vpn=st.sampled_from([None, VPN]),
     public=st.sampled_from([None, PUBLIC]),
+    services=st.sampled_from([{}, {"cluster": False}, {"outside": ["192.0.2.0/24"]}]),
 )
 
 

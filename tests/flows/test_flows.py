@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 
 from cluster.artefacts import ArtefactSource
+from cluster.network import NODE_PORTS
 from control_plane.ports import API_PORT
 from flows.flow import CLOUD_SIDE, OWN, Protocol, Role, closed, into, out_of, roles
 from flows.reference import reference
@@ -21,6 +22,7 @@ EVERYONE = {
     "pools": REGION,
     "sites": {"onprem": {"vpn": VPN, "roce": ROCE, "ceph": CEPH}},
     "storage": {"file": True},
+    "network": {"node_ports": {"outside": ["192.0.2.0/24"]}},
 }
 
 
@@ -48,6 +50,7 @@ def test_operators_alone_come_from_outside_and_log_in_at_sites_alone(build, chan
     cluster = build(changes)
     table = flows(cluster)
     asked = {Role.PUBLIC_OPERATOR} if cluster.spec.control_plane.public else set()
+    asked |= {Role.SERVICE_CLIENT} & set(roles(table))
     assert {flow.source for flow in table} - OWN == {Role.OPERATOR} | asked
     ssh = cluster.spec.sites["onprem"].ssh.port
     assert {(f.source, f.destination) for f in table if ssh in f.ports} <= {(Role.OPERATOR, Role.WORKER_AT_SITE)}
@@ -142,14 +145,24 @@ def test_events_is_reached_on_the_hosts_that_it_runs_on(build, shared):
 )
 def test_pods_travel_as_flannel_is_set(build, flannel, vxlan, native):
     table = flows(build({"network": {"flannel": flannel}}))
-    assert ports_into(table, Role.WORKER_AT_SITE, Protocol.UDP) == vxlan
+    assert ports_into(table, Role.WORKER_AT_SITE, Protocol.UDP) - set(NODE_PORTS) == vxlan
     assert {flow.source for flow in into(table, Role.POD)} == ({Role.WORKER_AT_SITE, Role.POD} if native else set())
 
 
 def test_workers_in_the_region_and_at_sites_are_one_network_of_pods(build):
     table = flows(build({"pools": REGION}))
     for one, other in product(WORKERS, WORKERS):
-        assert between(table, one, other) == {8472, 10250}
+        assert between(table, one, other) == {8472, 10250, *NODE_PORTS}
+
+
+@given(SHAPES)
+def test_ports_of_services_are_for_the_cluster_itself_and_for_those_whom_the_spec_names(build, changes):
+    cluster = build(changes)
+    table, opened = flows(cluster), cluster.spec.network.node_ports
+    workers = set(WORKERS) & set(roles(table))
+    let_in = (workers if opened.cluster else set()) | ({Role.SERVICE_CLIENT} if opened.outside else set())
+    found = {(flow.source, flow.destination, flow.protocol) for flow in table if set(flow.ports) & set(NODE_PORTS)}
+    assert found == set(product(let_in, workers, (Protocol.TCP, Protocol.UDP)))
 
 
 def test_ssh_is_open_on_the_ports_of_the_sites_that_have_workers(build):

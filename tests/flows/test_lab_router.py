@@ -9,7 +9,7 @@ import pytest
 
 from cluster.artefacts import ArtefactSource
 from control_plane.ports import API_PORT, KONNECTIVITY_PORT
-from flows.flow import Protocol, Role
+from flows.flow import Protocol, Role, ranges
 from flows.table import flows
 from lab import plan as lab_plan
 from lab import rules
@@ -75,14 +75,23 @@ def lets_through(forwarding, source, destination, protocol, port):
     }
     for line in forwarding:
         matches = re.findall(r"(iifname|oifname|ip daddr|\w+ dport) (\{[^}]*\}|\S+)", line)
-        if all(packet.get(key) in re.findall(r"[\w.-]+", values) for key, values in matches):
+        if all(is_one_of(packet.get(key), re.findall(r"[\w.-]+", values)) for key, values in matches):
             return line.split(" comment ")[0].endswith("accept")
     return False
 
 
+def is_one_of(value, values):
+    """Of names, addresses and ports, which may be a range."""
+    spans = [each.split("-") for each in values if re.fullmatch(r"\d+-\d+", each)]
+    return value in values or any(int(first) <= int(value) <= int(last) for first, last in spans if value)
+
+
 def crossings(places, table):
-    """(source, destination, from, to, protocol, port) of every connection that could be tried across the router."""
-    ports = {port for flow in table for port in flow.ports} | {22, 9_999}
+    """(source, destination, from, to, protocol, port) of every connection that could be tried across the router.
+
+    Of a range of ports, the first and the last, and those beside them."""
+    edges = {edge for flow in table for first, last in ranges(flow.ports) for edge in (first, last)}
+    ports = edges | {29_999, 32_768} | {22, 9_999}
     for (source, senders), (destination, takers) in product(places.items(), repeat=2):
         for sender, taker in product(senders, takers):
             if sender[0] != taker[0]:
@@ -121,7 +130,8 @@ def test_the_router_lets_nothing_else_through_but_to_services_between_racks_and_
     }
     assert passed - allowed == set()
     workers = (Role.WORKER_AT_SITE, Role.WORKER_IN_REGION)
-    between = {(Protocol.TCP, 10250), (Protocol.UDP, 8472)}
+    services = {(protocol, port) for protocol in (Protocol.TCP, Protocol.UDP) for port in (30_000, 32_767)}
+    between = {(Protocol.TCP, 10250), (Protocol.UDP, 8472)} | services
     assert passed == {
         (worker, Role.LOAD_BALANCER, Protocol.TCP, port) for worker in workers for port in (6443, 8132)
     } | {(source, destination, *flow) for source, destination in (workers, workers[::-1]) for flow in between}

@@ -9,14 +9,16 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from ipaddress import IPv4Address
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from audit.evidence import Attempt
 from cluster.outputs import EtcdOutput, HostOutput
 from cluster.spec import Cluster
-from operations import trials
+from operations import audit, trials
 from operations.passphrase import empty_passphrase, opens
 from operations.trials import Try
 from remote.executor import Done
@@ -209,6 +211,51 @@ def test_the_tries_are_of_every_member_and_api_server_and_of_some_nodes(lab: Clu
     assert len(etcds) == 18
     assert {each.port for each in tries if each.target == "api-1"} == set(trials.BEHIND_THE_BALANCER)
     assert {(each.port, each.path) for each in tries if each.target == "worker-1"} == {(10250, "/pods"), (10255, "")}
+
+
+def at_services(build: Any, monkeypatch: pytest.MonkeyPatch, ssh: int, port: int, **node_ports: Any) -> list[Attempt]:
+    """Of a worker that is this machine; ssh, port: where something listens, or nothing."""
+    changes = {"sites": {"onprem": {"ssh": {"port": ssh}}}, "network": {"node_ports": node_ports}}
+    cluster = build(changes)
+    host = cluster.hosts["workers"][0].model_copy(update={"address": IPv4Address(HERE)})
+    monkeypatch.setattr(trials, "NODE_PORTS", range(port, port + 1))
+    here = cluster.model_copy(update={"hosts": {"workers": (host, *cluster.hosts["workers"][1:])}})
+    return list(trials.strangers_at_services(here, ()))
+
+
+def test_where_no_worker_is_at_a_site_nothing_is_tried_from_one_by_design(lab: Cluster) -> None:
+    nowhere = lab.model_copy(update={"hosts": {}})
+    tried = [*trials.strangers_at_services(nowhere, ()), *audit._from_sites(nowhere, *(None,) * 3, ())]  # type: ignore[arg-type]
+    assert {each.control: (each.ok, each.expected) for each in tried} == dict.fromkeys(
+        ("M.8", "M.9", "M.10", "M.27"), (None, True)
+    )
+
+
+def test_a_port_of_services_that_answers_this_machine_is_found_also_where_no_service_has_it(
+    build: Any, monkeypatch: pytest.MonkeyPatch, listening: int
+) -> None:
+    (closed,) = free(1)
+    for port, seen in ((listening, "open"), (closed, "refused")):
+        (found,) = at_services(build, monkeypatch, listening, port)
+        assert (found.control, found.ok, found.seen) == ("M.27", False, seen)
+
+
+def test_a_worker_that_is_out_of_reach_or_lets_this_machine_in_tells_nothing_of_ports_of_services(
+    build: Any, monkeypatch: pytest.MonkeyPatch, listening: int
+) -> None:
+    (closed,) = free(1)
+    (found,) = at_services(build, monkeypatch, closed, listening)
+    assert (found.ok, found.seen) == (None, f"no way from here: port {closed} is refused")
+    (found,) = at_services(build, monkeypatch, listening, listening, outside=["127.0.0.0/8"])
+    assert (found.ok, found.seen) == (None, "this machine is in network.node_ports.outside")
+
+
+def test_a_port_of_services_that_a_firewall_drops_is_as_it_should_be(
+    build: Any, monkeypatch: pytest.MonkeyPatch, listening: int
+) -> None:
+    monkeypatch.setattr(trials, "outcome", lambda asked: "open" if asked["port"] == listening else "silent")
+    (found,) = at_services(build, monkeypatch, listening, 30000)
+    assert found.ok is True
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,9 @@ def given(build) -> dict[str, Any]:
     site = {"roce": ROCE, "ceph": CEPH}
     plane = {"operators": ["198.51.100.0/24"]}
     pools = {"cpu": {"machine": "lab-small", "max": 2}}
+    network = {"node_ports": {"outside": ["198.18.5.0/24"]}}
     return {
-        **of_sites(build({"control_plane": plane, "sites": {"onprem": site}, "pools": pools})),
+        **of_sites(build({"control_plane": plane, "sites": {"onprem": site}, "pools": pools, "network": network})),
         "firewall_allow": ALLOW,
     }
 
@@ -117,7 +118,7 @@ ip link add flannel.1 type veth peer name eth0 netns $N-far
 ip addr add 10.78.1.11/24 dev eth0; ip addr add 10.200.1.1/24 dev cni0; ip addr add 10.200.9.0/32 dev flannel.1
 for link in eth0 cni0 flannel.1; do ip link set $link up; done
 ip route add default via 10.78.1.12; ip route add 10.200.2.0/24 dev flannel.1
-for address in 10.78.1.12/24 198.51.100.5/32 203.0.113.9/32 192.0.2.7/32 10.77.0.130/32 10.77.0.5/32 10.200.3.4/32
+for address in 10.78.1.12/24 198.51.100.5/32 203.0.113.9/32 192.0.2.7/32 198.18.5.5/32 10.77.0.130/32 10.77.0.5/32 10.200.3.4/32
 do ip -n $N-out addr add $address dev eth0; done
 ip -n $N-pod addr add 10.200.1.5/24 dev eth0; ip -n $N-far addr add 10.200.2.6/32 dev eth0
 for each in out pod far; do ip -n $N-$each link set eth0 up; ip -n $N-$each link set lo up; done
@@ -128,6 +129,7 @@ ip netns exec $N-far sysctl -qw net.ipv4.conf.eth0.proxy_arp=1 net.ipv4.neigh.et
 sysctl -qw net.ipv4.ip_forward=1 net.ipv4.conf.flannel/1.proxy_arp=1 net.ipv4.neigh.flannel/1.proxy_delay=0 net.ipv4.conf.all.rp_filter=0
 nft -f $RULES
 nft 'add table ip nodeport; add chain ip nodeport c { type nat hook prerouting priority dstnat; }; add rule ip nodeport c ip daddr 10.78.1.11 tcp dport 30080 dnat to 10.200.1.5:8080'
+nft 'add rule ip nodeport c ip daddr 10.78.1.11 tcp dport 30090 dnat to 10.78.1.11:23'
 exec PYTHON TRY
 """
 TRY = """
@@ -181,6 +183,18 @@ CASES = [
     (("far", "10.200.2.6", POD, 8080), "in"),  # out of a tunnel
     (("out", "192.0.2.7", HOST, 30080), "in"),  # firewall_allow
     (("out", "203.0.113.9", HOST, 30080), "dropped"),
+    (("out", "10.78.1.12", HOST, 30080), "in"),  # a worker of the rack, at a port of a Service
+    (("out", "10.77.0.130", HOST, 30080), "in"),  # a worker in the region
+    (("out", "10.77.0.5", HOST, 30080), "dropped"),  # an API server
+    (("out", "198.51.100.5", HOST, 30080), "dropped"),  # operator
+    (("out", "198.18.5.5", HOST, 30080), "in"),  # network.node_ports.outside
+    (("out", "198.18.5.5", POD, 8080), "dropped"),
+    (("out", "10.78.1.12", HOST, 30100), "[Errno 111] Connection refused"),  # a port that no Service has
+    (("out", "203.0.113.9", HOST, 30100), "dropped"),
+    (("out", "10.78.1.12", HOST, 30090), "in"),  # a Service whose pod is in the host's network
+    (("pod", POD, HOST, 30090), "in"),
+    (("out", "203.0.113.9", HOST, 30090), "dropped"),
+    (("out", "10.78.1.12", HOST, 23), "dropped"),
 ]
 
 
@@ -236,3 +250,19 @@ def test_a_cluster_without_workers_at_sites_has_no_rules(build) -> None:
 
 def test_without_native_routes_pods_are_reached_in_tunnels_alone(build) -> None:
     assert of_sites(build({"network": {"flannel": {"direct_routing": False}}}))["firewall_pod_sources"] == []
+
+
+def test_ports_of_services_are_open_to_the_cluster_and_to_whom_the_spec_names(build) -> None:
+    def opened(**node_ports: Any) -> list[tuple[str, list[str], bool]]:
+        rules = of_sites(build({"network": {"node_ports": node_ports}}))["firewall_rules"]
+        found = [rule for rule in rules if rule["services"]]
+        assert {tuple(rule["ports"]) for rule in found} <= {("30000-32767",)}
+        return [(rule["protocol"], rule["from"], rule["pods"]) for rule in found]
+
+    racks = ["10.78.1.0/24", "10.78.2.0/24"]
+    assert opened() == [("tcp", racks, True), ("udp", racks, True)]
+    assert opened(cluster=False) == []
+    assert opened(cluster=False, outside=["192.0.2.0/25", "192.0.2.128/25"]) == [
+        ("tcp", ["192.0.2.0/24"], False),
+        ("udp", ["192.0.2.0/24"], False),
+    ]

@@ -12,6 +12,7 @@ import pytest
 from cluster.artefacts import ArtefactSource
 from cluster.sources import source_of
 from flows.flow import Flow, Protocol, Role
+from flows.flow import ranges as port_ranges
 from flows.table import flows
 from stacks.aws.rules import groups, ranges_of, rules
 from tests.stacks.aws.tokens import BALANCER, ENDPOINT, GROUP, SUBNET
@@ -45,11 +46,16 @@ def asked_for(made):
             for rule in rules_:
                 by_id = [groups[id_] for id_ in rule.get("securityGroups", ())]
                 (peer,) = (*rule.get("cidrBlocks", ()), *by_id, *([own] if rule.get("self") else ()))
-                assert rule["fromPort"] == rule["toPort"]
-                key = (own, side, peer, rule["protocol"], rule["fromPort"] or None)
+                ends = (rule["fromPort"], rule["toPort"])
+                key = (own, side, peer, rule["protocol"], one_port(ends if any(ends) else None))
                 assert key not in found, "AWS refuses a rule that differs in its description alone"
                 found[key] = rule["description"]
     return set(groups.values()), found
+
+
+def one_port(ports):
+    """A range of one port is the port."""
+    return ports[0] if ports and ports[0] == ports[1] else ports
 
 
 def where(made):
@@ -78,7 +84,10 @@ def needed(flow, groups, ranges):
         by_group = peer.value in groups and (side == "in" or own is peer)
         for address in {peer.value} if by_group else ranges.get(peer, ()):
             if own.value in groups:
-                yield from ((own.value, side, address, protocol, port) for port in flow.ports or (None,))
+                yield from (
+                    (own.value, side, address, protocol, port)
+                    for port in map(one_port, port_ranges(flow.ports) or (None,))
+                )
 
 
 @BOTH
@@ -127,12 +136,12 @@ def test_a_mirror_and_a_registry_at_an_address_close_the_internet(small):
     inside = ArtefactSource(mirror="http://10.40.200.5:8080", sha256={}, registry="10.40.200.6:5000")
     made = rules(flows(small.cluster, inside), ranges_of(small.cluster, small.plan, inside))
     outward = {
-        (str(rule.peer), rule.port)
+        (str(rule.peer), one_port(rule.ports))
         for rule in made
         if rule.direction == "to" and isinstance(rule.peer, IPv4Network) and not rule.peer.subnet_of(own)
     }
     # EC2 is asked by the controllers of volumes, S3 by those who make backups or keep audit logs.
-    told = {(str(rule.peer), rule.port, rule.group) for rule in made if str(rule.peer) == "0.0.0.0/0"}
+    told = {(str(rule.peer), one_port(rule.ports), rule.group) for rule in made if str(rule.peer) == "0.0.0.0/0"}
     assert told == {("0.0.0.0/0", 443, role) for role in (Role.WORKER_IN_REGION, Role.ETCD_MAIN, Role.API_SERVER)}
     assert outward - {("0.0.0.0/0", 443)} == {("10.40.200.5/32", 8080), ("10.40.200.6/32", 5000)}
 

@@ -7,9 +7,10 @@ from itertools import product
 
 import pytest
 
+from cluster.network import NODE_PORTS
 from cluster.sources import source_of
 from cluster.subnets import region_subnets
-from flows.flow import Protocol, Role
+from flows.flow import Protocol, Role, ranges
 from flows.table import flows
 from stacks.azure.rules import UNFILTERED
 
@@ -30,6 +31,12 @@ def covers(rule, side, address):
     )
 
 
+def span(text):
+    """Of a rule's text: "443", "30000-32767"."""
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
 def passes(rules, direction, source, destination, protocol, port):
     """Whether a group lets a connection through: the first rule by priority that speaks of it decides."""
     for rule in sorted(rules, key=lambda rule: rule["priority"]):
@@ -37,7 +44,7 @@ def passes(rules, direction, source, destination, protocol, port):
         if (
             rule["direction"] == direction
             and rule["protocol"] in ("*", PROTOCOLS[protocol])
-            and (ports == ["*"] or str(port) in ports)
+            and (ports == ["*"] or any(port in each for each in map(span, ports)))
             and covers(rule, "source", source)
             and covers(rule, "destination", destination)
         ):
@@ -102,14 +109,16 @@ def test_what_passes_is_what_the_table_says_and_nothing_more(account, places):
         destination = Role.API_SERVER if flow.destination in BALANCERS else flow.destination
         source, target = places.get(flow.source), places.get(destination)
         if source and target and flow.source not in BALANCERS:
-            wanted |= {(source, target, flow.protocol, port) for port in flow.ports}
+            wanted |= {(source, target, flow.protocol, edge) for pair in ranges(flow.ports) for edge in pair}
     named_by_rules = {
-        int(port)
+        edge
         for group in account.of("network:NetworkSecurityGroup")
         for rule in group["securityRules"]
-        for port in rule.get("destinationPortRanges", ())
+        for ports in map(span, rule.get("destinationPortRanges", ()))
+        for edge in (ports[0], ports[-1])
     }
-    ports = sorted(named_by_rules | {port for flow in table for port in flow.ports} | {STRANGE_PORT})
+    edges = {edge for flow in table for pair in ranges(flow.ports) for edge in pair}
+    ports = sorted(named_by_rules | edges | {STRANGE_PORT, NODE_PORTS[0] - 1, NODE_PORTS[-1] + 1})
     filter_ = Filter(account)
     others = {str(account.cluster.spec.network.nodes[250]), "10.255.0.1", FAR}
     everybody = sorted({*places.values(), *others})

@@ -45,10 +45,11 @@ def allowed(run):
         end = "srcIpRanges" if rule["direction"] == "INGRESS" else "destIpRanges"
         for service in rule["match"]["layer4Configs"]:
             found |= {
-                (rule["direction"], run.reader(target), range_, service["ipProtocol"], int(port))
+                (rule["direction"], run.reader(target), range_, service["ipProtocol"], port)
                 for target in rule["targetServiceAccounts"]
                 for range_ in rule["match"][end]
-                for port in service["ports"]
+                for text in service["ports"]
+                for port in range(int(text.split("-")[0]), int(text.split("-")[-1]) + 1)
             }
     return found
 
