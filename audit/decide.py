@@ -138,7 +138,7 @@ def document(cluster: str, found: tuple[Result, ...], evidence: Evidence) -> dic
 def _findings(control: Control, evidence: Evidence) -> Iterator[Finding]:
     if control.by == ATTEMPTS:
         tried = (each for each in evidence.attempts if each.control == control.id)
-        yield from (Finding(each.subject, each.ok, each.seen) for each in tried)
+        yield from (Finding(each.subject, each.ok, each.seen, each.expected) for each in tried)
     elif control.by:
         yield from DECISIONS[control.by](evidence)
     else:

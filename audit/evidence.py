@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
+from audit.host.evidence import FORMAT
+from cluster import shared
 from cluster.releases import POD_GROUPS
 
 
@@ -21,7 +23,7 @@ class Kind(StrEnum):
 
 
 class _Seen(BaseModel):
-    # A host may run a newer collector than this checkout has.
+    # A host may run a newer collector than this checkout has; a field more is no newer format.
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
@@ -64,7 +66,7 @@ class Socket(_Seen):
 
 
 class Report(_Seen):
-    """What a host says of itself: the document of `audit.host.evidence`."""
+    """What a host says of itself: the document of `audit.host.evidence`. NewerDataError for one of a newer format."""
 
     kind: Kind
     host: str
@@ -79,6 +81,13 @@ class Report(_Seen):
     addresses: tuple[str, ...]
     versions: Mapping[str, str]
     unreadable: tuple[str, ...]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_readable(cls, said: Any) -> Any:
+        if isinstance(said, dict):
+            shared.check("the report of how a host is set up", said.get("format"), FORMAT)
+        return said
 
     def running(self, program: str) -> tuple[Process, ...]:
         return tuple(process for process in self.processes if process.program == program)
@@ -96,12 +105,16 @@ class Unseen:
 
 @dataclass(frozen=True)
 class Attempt:
-    """Something tried: what came of it, and whether that is as it should be; None where it proves nothing."""
+    """Something tried: what came of it, and whether that is as it should be; None where it proves nothing.
+
+    expected: nothing could be tried by design, and not because something is down.
+    """
 
     control: str
     subject: str
     ok: bool | None
     seen: str
+    expected: bool = False
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,10 @@ _HEAD = """\
 ./menagerie audit lab --json           for auditors and programs
 ```
 
-It reads only. Exit 0: nothing failed; 1: something did; 4: nothing that was seen failed, and a host could not be reached.
+It reads only. Exit 0: nothing failed, and all that can be seen by design was; 1: something failed; 4: nothing that was seen
+failed, and a host could not be reached or a control not be seen. Who knows that a control can't be seen in a cluster says so by
+its ID: `--accept-unseen M.24`. What is tried from workers at sites is not seen by design where a cluster has none. `--json`
+lists under `unseen` what was not seen by design, what somebody accepted, and what neither is.
 
 The controls are those of the CIS Kubernetes Benchmark 1.12 by its IDs, in our words, and under M our own, which are tried
 where they can be. This page is written from them (`audit/controls/`) by `make golden`.
@@ -43,7 +46,7 @@ What is wrong on one host is told, whether or not others answer.
   etcds are the stack's, which renews them; a member has them when its host boots.
 - **M.5**: Secrets that were written before encryption are plain until they are written again:
   `kubectl get secrets -A -o json | kubectl replace -f -`.
-- **M.8 to M.10**: a firewall lets through what the table of flows has no row for ([flows.md](flows.md)).
+- **M.8 to M.10, M.27**: a firewall lets through what the table of flows has no row for ([flows.md](flows.md)).
 
 ## How it looks
 

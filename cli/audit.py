@@ -11,15 +11,17 @@ from rich.text import Text
 from audit.model import Result, Status
 from cli import exits
 from cli.options import ClusterArg, JsonOpt, examples, words
-from cli.output import Details, console, print_json
+from cli.output import Details, console, errors, print_json
 from cli.specs import checked
 
 EXAMPLES = examples(
     ("audit lab", "every control, with what was seen"),
     ("audit lab --failed", "what somebody must mend"),
     ("audit lab --section 1.2,M", "the API server, and our own checks"),
+    ("audit lab --accept-unseen M.8", "it may be not seen"),
     ("audit lab --json > audit.json", "for auditors and programs"),
 )
+_SHOWN = 8
 _COLOURS = {
     Status.PASS: "green",
     Status.FAIL: "red",
@@ -36,32 +38,63 @@ def audit(
         typer.Option("--section", metavar="ID", help="Only controls whose ID begins so: 1.2, 4, M; with commas."),
     ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Only what failed.")] = False,
+    accept_unseen: Annotated[
+        list[str] | None,
+        typer.Option("--accept-unseen", metavar="ID", help="Controls that need not be seen, as of --section."),
+    ] = None,
     as_json: JsonOpt = False,
 ) -> None:
     """Audit the running cluster: the CIS Kubernetes Benchmark by ID, and our own checks by trying. Reads only.
 
     A control that the cluster does not meet on purpose is an exception with its
     reason; what can't be reached is "not seen", and never passes. docs/audit.md
-    has every control. Exit 1 when one failed, 4 when a host was unreachable.
+    has every control. Exit 1 when one failed, 4 when one could not be seen.
     """
     from audit import decide
     from cli.look import built
     from operations.audit import look
 
-    one, chosen = checked(cluster), _known(words(section))
+    one, chosen, accepted = checked(cluster), _known(words(section)), _known(words(accept_unseen))
     details = Details()
     with details.lines():
         evidence = look(built(one), details.tell)
     found = [result for result in decide.results(evidence) if _begins(result.control.id, chosen or ("",))]
-    wrong = decide.failed(found)
+    wrong, unseen = decide.failed(found), _unseen(found, accepted)
+    unreachable = sorted({each.host for each in evidence.unseen if not each.expected})
+    code = exits.FAILED if wrong else exits.UNREACHABLE if unreachable or unseen["not_accepted"] else exits.DONE
     if as_json:
-        shown = wrong if failed else found
-        print_json(decide.document(one.name, tuple(found), evidence) | {"results": [each.to_json() for each in shown]})
+        shown = [each.to_json() for each in (wrong if failed else found)]
+        print_json(
+            decide.document(one.name, tuple(found), evidence)
+            | {"ok": code == exits.DONE, "results": shown, "unseen": unseen, "unreachable": unreachable}
+        )
     else:
         _print(wrong if failed else found)
         _print_counts(decide.counts(found))
-    unreachable = any(not unseen.expected for unseen in evidence.unseen)
-    raise typer.Exit(exits.FAILED if wrong else exits.UNREACHABLE if unreachable else exits.DONE)
+    if unseen["not_accepted"]:
+        errors.print(Text(_not_seen(one.name, unseen["not_accepted"]), style="red"))
+    raise typer.Exit(code)
+
+
+def _unseen(found: Sequence[Result], accepted: tuple[str, ...]) -> dict[str, list[str]]:
+    """IDs of controls that were not seen: by design, as somebody accepted, or neither."""
+    told: dict[str, list[str]] = {"by_design": [], "accepted": [], "not_accepted": []}
+    for result in found:
+        if result.status is Status.NOT_SEEN:
+            why = [each.expected for each in result.findings if each.ok is None]
+            kind = "by_design" if why and all(why) else "accepted" if _begins(result.control.id, accepted) else ""
+            told[kind or "not_accepted"].append(result.control.id)
+    return told
+
+
+def _not_seen(cluster: str, ids: Sequence[str]) -> str:
+    names = ",".join(ids[:_SHOWN])
+    return (
+        f"error: {len(ids)} control{'s' if len(ids) > 1 else ''} could not be seen, so nobody knows whether the cluster meets "
+        f"{'them' if len(ids) > 1 else 'it'}: {names}{f' and {len(ids) - _SHOWN} more' if len(ids) > _SHOWN else ''}\n"
+        f"  why: ./menagerie audit {cluster} --section {names}\n"
+        "  what never can be seen there: --accept-unseen ID"
+    )
 
 
 def _known(prefixes: tuple[str, ...]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any
 
 import urllib3
@@ -17,6 +18,7 @@ from audit.evidence import API_LISTS, Attempt, AuditLogs, Evidence, Kind, Report
 from audit.programs import collect_command
 from cluster import places
 from cluster.controllers import home
+from cluster.shared import NewerDataError
 from cluster.spec import Cluster
 from cluster.storage import controllers_pool
 from control_plane import audit_log
@@ -43,7 +45,7 @@ IN_REGION = "nobody logs in to workers in the region, and their identity may wri
 _AT_ONCE = 32
 _DAY_MS = 86_400_000
 _COLLECT_S = 120.0
-_SECRETS, _KUBELETS = 8, 8
+_SECRETS, _KUBELETS, _SERVICES = 8, 8, 3
 """How many Secrets and how many nodes' kubelets are tried; one wrong setting is on all of them."""
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _PLACES: Mapping[Kind, tuple[Role, ...]] = {
@@ -104,7 +106,7 @@ def gather(
         ]
         logs = pool.submit(_audit_logs, cluster, access)
         kubelets, objects = pool.submit(_kubelets, api), pool.submit(_objects, api)
-        here = pool.submit(lambda: list(_from_here(access, api)))
+        here = pool.submit(lambda: list(_from_here(cluster, access, api)))
         reports = [report for each in hosts for report in each.result()[0]]
         say("what workers reach")
         there = list(_from_sites(cluster, access, api, executor, reports))
@@ -164,6 +166,8 @@ def _api_servers(cluster: Cluster, api: client.ApiClient, now: float) -> Seen:
     for each in items:
         try:
             found.append(Report.model_validate_json(each["data"][KEY]))
+        except NewerDataError as error:
+            unseen.append(Unseen(Kind.API, each["metadata"]["name"], str(error)))
         except (KeyError, ValidationError):
             unseen.append(Unseen(Kind.API, each["metadata"]["name"], "its report can't be read"))
     fresh = [report for report in found if now - report.taken <= STALE_S]
@@ -187,7 +191,7 @@ def _etcd_hosts(access: Access, of_host: OfEtcdHost | None) -> Seen:
             return Unseen(Kind.ETCD, name, "nothing answers for it")
         try:
             return of_host(name)
-        except (AgentError, OSError, ValidationError) as error:
+        except (AgentError, OSError, ValidationError, NewerDataError) as error:
             return Unseen(Kind.ETCD, name, f"no report: {error}")
 
     return _apart(_side_by_side(ask, names))
@@ -241,6 +245,16 @@ def _audit_logs(cluster: Cluster, access: Access) -> AuditLogs | str:
     return AuditLogs({host: each.at.timestamp() for host, each in found.items()}, audit_log.STALE_S, locked, kept)
 
 
+def _ports_of_services(api: client.ApiClient) -> tuple[int, ...]:
+    """Some that are open now; none where the API does not say."""
+    try:
+        listed = tuple(_list(api, "/api/v1/services"))
+    except Unanswered:
+        return ()
+    found = (port.get("nodePort") for each in listed for port in each.get("spec", {}).get("ports") or ())
+    return tuple(islice((int(port) for port in found if port), _SERVICES))
+
+
 def _objects(api: client.ApiClient) -> dict[str, tuple[Mapping[str, Any], ...] | str]:
     def ask(name: str) -> tuple[str, tuple[Mapping[str, Any], ...] | str]:
         accept = _METADATA if "/secrets" in API_LISTS[name] else "application/json"
@@ -252,9 +266,10 @@ def _objects(api: client.ApiClient) -> dict[str, tuple[Mapping[str, Any], ...] |
     return dict(_side_by_side(ask, list(API_LISTS)))
 
 
-def _from_here(access: Access, api: client.ApiClient) -> Iterator[Attempt]:
+def _from_here(cluster: Cluster, access: Access, api: client.ApiClient) -> Iterator[Attempt]:
     yield from trials.strangers_at_the_api(access)
     yield from trials.strangers_at_etcds(access)
+    yield from trials.strangers_at_services(cluster, _ports_of_services(api))
     try:
         listed = _get(api, f"/api/v1/secrets?limit={_SECRETS}", _METADATA).get("items") or ()
     except Unanswered as error:
@@ -274,8 +289,10 @@ def _from_sites(
         if host.name in answering:
             sources.setdefault(cluster.spec.pools[pool].site or "", host.name)
     if not sources:
-        sites = any(True for _ in cluster.host_list())
-        yield from trials.without_sources("no worker at a site answers" if sites else "there is no worker at a site")
+        if any(True for _ in cluster.host_list()):
+            yield from trials.without_sources("no worker at a site answers")
+        else:
+            yield from trials.without_sources(trials.NO_SITE, expected=True)
         return
     balancers = {access.outputs.endpoint.rpartition(":")[0], *access.outputs.balancers}
     hosts = {each.name: {each.address} for each in access.outputs.api_servers}

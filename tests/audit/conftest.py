@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+import workers.render
 from audit.evidence import API_LISTS, Evidence, Kind
 from cluster import places
 from cluster.artefacts import ArtefactSource, catalogue
@@ -26,17 +29,26 @@ def config(lab: Cluster, source: ArtefactSource) -> HostConfig:
 
 
 @pytest.fixture(scope="session")
-def good(lab: Cluster, config: HostConfig, source: ArtefactSource) -> Evidence:
-    """Everything was seen, and is as we make it; in the API is what control_plane/ puts there, and no more."""
+def worker(build: Callable[..., Cluster], source: ArtefactSource) -> HostConfig:
+    """What the roles declare, as a worker in the region is given it."""
+    cluster = build({"pools": {"region": {"machine": "lab-small", "max": 1}}})
+    return workers.render.host_config(cluster, "region", plan(cluster), source)
+
+
+@pytest.fixture(scope="session")
+def good(lab: Cluster, config: HostConfig, worker: HostConfig, source: ArtefactSource) -> Evidence:
+    """As we make it: units, flags, placed files and the kubelet's configuration are rendered; in the API is what control_plane/
+    puts there, and no more. Invented, and seen for real by the lab's audit (tests/lab/test_8_audit.py): that each unit runs,
+    what programs write on hosts, which certificates lie where, and the outcome of every attempt."""
     etcds = host_configs(lab, plan(lab), source)
     evidence = Evidence(
         reports=(
             support.api_host(config),
             support.etcd_host("etcd-main-1", "main", etcds["etcd-main-1"]),
             support.etcd_host("etcd-events-1", "events", etcds["etcd-events-1"]),
-            support.worker(),
+            support.worker(worker),
         ),
-        kubelets={"worker-1": support.kubelet(config)},
+        kubelets={"worker-1": support.kubelet(config, worker)},
         objects={
             **dict.fromkeys(API_LISTS, ()),
             "kube-proxy": support.proxy("127.0.0.1:10249"),

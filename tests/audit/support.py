@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -22,14 +23,15 @@ NOW = time.time()
 """Certificates of tests are made now, too."""
 AUTHORITIES = {name: new_authority(name) for name in ("kubernetes", "kubelet-serving", "etcd-main", "etcd-events")}
 LOGS = AuditLogs({"api-1": NOW - 60}, 600, 30, 30)
-METHODS = ("M.5", "M.6", "M.7", "M.8", "M.9", "M.10", "M.13", "M.26")
+METHODS = ("M.5", "M.6", "M.7", "M.8", "M.9", "M.10", "M.13", "M.26", "M.27")
 """Controls that are decided by trying."""
 
 
 def process(unit: str, text: str) -> Process:
-    """As a unit would start it."""
+    """As a unit would start it. A variable that the unit itself does not set is empty."""
     command = text[text.index("ExecStart=") + len("ExecStart=") :].replace("\\\n", " ").split("\n", 1)[0]
-    argv = tuple(shlex.split(command))
+    given = dict(re.findall(r'^Environment="(\w+)=(.*)"$', text, re.MULTILINE))
+    argv = tuple(shlex.split(re.sub(r"\$(\w+)", lambda name: given.get(name[1], ""), command)))
     return Process(program=argv[0].rpartition("/")[2], argv=argv, unit=unit, user="root")
 
 
@@ -111,16 +113,15 @@ def etcd_host(name: str, role: str, config: HostConfig) -> Report:
     )
 
 
-def worker() -> Report:
-    kubelet = "ExecStart=/usr/local/bin/kubelet --config=/var/lib/kubelet/config.yaml\n"
+def worker(config: HostConfig) -> Report:
+    """Processes and placed files are the roles' own. Invented: what kubeadm, the kubelet and flannel's program write there."""
     signed = issue(AUTHORITIES["kubernetes"], Request("system:node:worker-1", days=365))
-    made = report(Kind.WORKER, "worker-1", HostConfig())
-    paths = (f"{UNITS}kubelet.service", "/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/config.yaml")
-    files = {path: root_file() for path in (*paths, "/etc/cni/net.d/10-flannel.conflist")}
+    made = report(Kind.WORKER, "worker-1", config)
+    paths = ("/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/config.yaml", "/etc/cni/net.d/10-flannel.conflist")
+    written = {path: root_file() for path in paths} | {"/etc/kubernetes/pki/ca.crt": root_file("0644")}
     return made.model_copy(
         update={
-            "processes": (process("kubelet.service", kubelet),),
-            "files": files | {"/etc/kubernetes/pki/ca.crt": root_file("0644")},
+            "files": {**made.files, **written},
             "certificates": certificates(
                 **{
                     "/var/lib/kubelet/pki/kubelet-client-current.pem": signed,
@@ -151,11 +152,20 @@ def addresses(hosts: Mapping[str, str], workers: Mapping[str, str]) -> tuple[Map
     )
 
 
-def kubelet(config: HostConfig) -> Mapping[str, Any]:
-    """What kubeadm gives every kubelet."""
+def kubelet(config: HostConfig, worker: HostConfig) -> Mapping[str, Any]:
+    """What kubeadm gives every kubelet, with the patches that role kubelet places over it (RFC 7386, as kubeadm merges)."""
     text = next(file.text for file in config.files if file.path.endswith("kubeadm.yaml"))
-    found: Mapping[str, Any] = next(d for d in yaml.safe_load_all(text) if d["kind"] == "KubeletConfiguration")
+    found = next(d for d in yaml.safe_load_all(text) if d["kind"] == "KubeletConfiguration")
+    patches = [file.text for file in worker.files if "/patches/kubeletconfiguration" in file.path]
+    assert patches
+    for patch in patches:
+        found = merged(found, json.loads(patch))
     return found
+
+
+def merged(value: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    changed = {key: merged(value.get(key) or {}, new) if isinstance(new, dict) else new for key, new in patch.items()}
+    return {key: new for key, new in {**value, **changed}.items() if new is not None}
 
 
 def proxy(address: str) -> tuple[Mapping[str, Any], ...]:

@@ -11,6 +11,7 @@ from audit.controls import controls
 from audit.evidence import Attempt, Evidence, Kind, Unseen
 from cli import look
 from operations import audit as operation
+from operations import trials
 from tests.cli.terminal import Menagerie
 
 TRIED = Attempt("M.8", "worker-1 → etcd-main-1 10.77.0.21:2379", True, "silent")
@@ -32,7 +33,7 @@ def sees(monkeypatch: pytest.MonkeyPatch) -> Sees:
 def test_every_control_has_a_line_and_what_was_not_seen_is_counted_as_that(menagerie: Menagerie, sees: Sees) -> None:
     sees(Evidence(attempts=(TRIED,)))
     ran = menagerie("audit", "lab")
-    assert ran.code == 0
+    assert ran.code == 4
     assert "pass       M.8    Workers do not reach etcds" in ran.out
     assert "not seen   1.2.1  Nobody is answered anonymously, but on health paths" in ran.out
     *_, last = ran.out.splitlines()
@@ -56,9 +57,42 @@ def test_a_host_that_is_unreachable_ends_it_with_4_unless_that_is_by_design(
 ) -> None:
     unseen = (Unseen(Kind.WORKER, "worker-2", "No route to host", expected),)
     sees(Evidence(attempts=(TRIED,), unseen=unseen))
-    assert menagerie("audit", "lab").code == code
+    ran = menagerie("audit", "lab", "--section", "4.1,M.8", "--json")
+    assert (ran.code, ran.json["ok"], ran.json["unreachable"]) == (code, expected, [] if expected else ["worker-2"])
+    assert ran.json["unseen"]["by_design" if expected else "not_accepted"] == [f"4.1.{n}" for n in range(1, 11)]
     sees(Evidence(attempts=(OPEN,), unseen=unseen))
     assert menagerie("audit", "lab").code == 1
+
+
+def test_a_control_that_could_not_be_seen_is_no_success_and_where_it_says_why_is_told(
+    menagerie: Menagerie, sees: Sees
+) -> None:
+    sees(Evidence(attempts=(TRIED,), audit_logs="the bucket does not answer"))
+    ran = menagerie("audit", "lab", "--section", "M.8,M.24", "--failed")
+    assert ran.code == 4
+    assert "error: 1 control could not be seen, so nobody knows whether the cluster meets it: M.24" in ran.err
+    assert "./menagerie audit lab --section M.24" in ran.err
+    assert "the bucket does not answer" in menagerie("audit", "lab", "--section", "M.24").out
+
+
+def test_a_control_that_need_not_be_seen_is_named_by_whoever_says_so(menagerie: Menagerie, sees: Sees) -> None:
+    sees(Evidence(attempts=(TRIED,)))
+    ran = menagerie("audit", "lab", "--section", "M.8,M.9,M.10", "--accept-unseen", "M.9,M.10", "--json")
+    assert (ran.code, ran.json["ok"], ran.err) == (0, True, "")
+    assert ran.json["unseen"] == {"by_design": [], "accepted": ["M.9", "M.10"], "not_accepted": []}
+    ran = menagerie("audit", "lab", "--section", "M.8,M.9,M.10", "--accept-unseen", "M.1", "--json")
+    assert (ran.code, ran.json["unseen"]["not_accepted"]) == (4, ["M.9", "M.10"])
+    sees(Evidence(attempts=(OPEN,)))
+    assert menagerie("audit", "lab", "--section", "M.8", "--accept-unseen", "M.8").code == 1
+
+
+def test_what_workers_at_sites_would_try_is_not_seen_by_design_where_none_is(menagerie: Menagerie, sees: Sees) -> None:
+    tried = ("M.8", "M.9", "M.10", "M.27")
+    sees(Evidence(attempts=tuple(trials.without_sources(trials.NO_SITE, tried, expected=True))))
+    ran = menagerie("audit", "lab", "--section", ",".join(tried), "--json")
+    assert (ran.code, ran.json["unseen"]["by_design"]) == (0, list(tried))
+    sees(Evidence(attempts=tuple(trials.without_sources("no worker at a site answers", tried))))
+    assert menagerie("audit", "lab", "--section", ",".join(tried)).code == 4
 
 
 def test_a_section_is_chosen_by_the_beginning_of_ids(menagerie: Menagerie, sees: Sees) -> None:
@@ -66,11 +100,12 @@ def test_a_section_is_chosen_by_the_beginning_of_ids(menagerie: Menagerie, sees:
     ran = menagerie("audit", "lab", "--section", "1.2,5.3", "--json")
     ids = [result["id"] for result in ran.json["results"]]
     assert ids == [*(f"1.2.{number}" for number in range(1, 31)), "5.3.1", "5.3.2"]
-    assert (ran.code, ran.json["ok"], list(ran.json["counts"])) == (0, True, ["1.2", "5"])
+    assert (ran.code, ran.json["ok"], list(ran.json["counts"])) == (4, False, ["1.2", "5"])
 
 
-def test_a_section_that_is_none_is_refused_before_anything_is_asked(menagerie: Menagerie) -> None:
-    ran = menagerie("audit", "lab", "--section", "1.9")
+@pytest.mark.parametrize("option", ["--section", "--accept-unseen"])
+def test_a_section_that_is_none_is_refused_before_anything_is_asked(menagerie: Menagerie, option: str) -> None:
+    ran = menagerie("audit", "lab", option, "1.9")
     assert ran.code == 2
     assert "no control begins with 1.9; docs/audit.md lists them" in ran.err
 

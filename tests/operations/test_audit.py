@@ -58,6 +58,9 @@ def nothing_is_tried_from_here(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("strangers_at_the_api", "strangers_at_etcds"):
         monkeypatch.setattr(trials, name, lambda _: iter(()))
     monkeypatch.setattr(
+        trials, "strangers_at_services", lambda _, ports: (Attempt("M.27", str(port), True, "") for port in ports)
+    )
+    monkeypatch.setattr(
         trials, "secrets_at_rest", lambda _, keys: iter([Attempt("M.5", key, True, "") for key in keys])
     )
 
@@ -73,6 +76,9 @@ def api(server: FakeServer) -> FakeServer:
             "items": [
                 {"metadata": {"name": "s", "namespace": "kube-system", "creationTimestamp": "2026-01-01T00:00:00Z"}}
             ]
+        },
+        "/api/v1/services": {
+            "items": [{"metadata": {"name": "web"}, "spec": {"ports": [{"port": 80, "nodePort": 30123}, {"port": 81}]}}]
         },
         **{f"/api/v1/nodes/worker-{n}/proxy/configz": {"kubeletconfig": {"readOnlyPort": 0}} for n in (1, 2)},
     }
@@ -106,6 +112,7 @@ def test_what_answers_is_in_the_evidence_and_what_does_not_is_said_with_the_reas
     assert "404" in evidence.objects["pods"]
     assert evidence.ports[Kind.API] == {6443, 8132}
     assert Attempt("M.5", "kube-system/s", True, "") in evidence.attempts
+    assert Attempt("M.27", "30123", True, "") in evidence.attempts
 
 
 def test_the_first_worker_of_a_site_that_answers_tries_what_must_be_closed(lab: Cluster, api: FakeServer) -> None:
@@ -169,6 +176,7 @@ def test_hosts_of_etcds_are_asked_each_once(lab: Cluster, api: FakeServer) -> No
     assert [each.why for each in evidence.unseen if each.host == "etcd-main-2"] == ["no report: Connection refused"]
 
 
+@pytest.mark.xdist_group("real_cluster")
 def test_workers_in_the_region_are_not_seen_by_design_but_their_kubelets_are(build: Any, real: World) -> None:
     """On a real API server, whose nodes have no kubelets here."""
     real.add("lab-region-1")
