@@ -20,12 +20,13 @@ from cli.output import OutputError
 from cluster.load import SpecError
 from cluster.problems import Problem
 from cluster.reading import UnreadableError
+from cluster.shared import NewerDataError
 from cluster.writing import ForeignFileError
 from controllers.gather import NoImageError, NotCarriedError
-from controllers.image import ImageError
 from inventories.matching import NothingMatches
 from inventories.run import RunFailed
 from lab.errors import ForeignLabError, LabError, PreflightError
+from oci.debian import ImageError
 from operations.access import NotBuiltError
 from operations.agent_client import AgentError
 from operations.backups import NoBackupsError, NotBackedUpError
@@ -70,11 +71,13 @@ from stacks.errors import BackendError, OtherStateError, PassphraseError, StackE
 from tenancy.directory.model import DirectoryError, NoPoliciesError, NoTenancyError
 from tools.build import BuildError
 from tools.golang import GoMissing
+from tools.releases import DownloadError
 
 # Error -> (word for machines, exit code). The first that fits counts.
 _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (SpecError, "bad-spec", exits.BAD_INPUT),
     (UnreadableError, "unreadable", exits.BAD_INPUT),
+    (NewerDataError, "newer-data", exits.BAD_INPUT),
     (ForeignFileError, "foreign-file", exits.BAD_INPUT),
     (OutputError, "output", exits.FAILED),
     (NothingMatches, "nothing-matches", exits.BAD_INPUT),
@@ -144,6 +147,7 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
     (AgentError, "etcd-agent", exits.FAILED),
     (RepairError, "repair", exits.FAILED),
     (BuildError, "programs", exits.FAILED),
+    (DownloadError, "programs", exits.FAILED),
     (GoMissing, "no-go", exits.FAILED),
 )
 

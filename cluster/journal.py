@@ -1,6 +1,7 @@
 """Files that a run can lose no word of, however it ends: lines of JSON, each appended in one write.
 
-A line that was cut, and one of another format, tells nothing and is left out when the file is read.
+A line that was cut, and one that is none of ours, tells nothing and is left out when the file is read. One of a newer format is
+refused before anything is written. A field more is no newer format (`cluster.shared`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
+
+from cluster import shared
 
 FORMAT = 1
 T = TypeVar("T")
@@ -22,7 +25,10 @@ class Lines:
         self._path = path
 
     def read(self, parse: Callable[[dict[str, Any]], T]) -> Iterator[T]:
-        """What `parse` makes of each line, oldest first. Lines that it raises an error for tell nothing either."""
+        """What `parse` makes of each line, oldest first. Lines that it raises an error for tell nothing either.
+
+        NewerDataError.
+        """
         try:
             lines = self._path.read_text(errors="replace").splitlines()
         except FileNotFoundError:
@@ -30,8 +36,8 @@ class Lines:
         for line in lines:
             try:
                 entry = json.loads(line)
-                if entry.pop("v") == FORMAT:
-                    yield parse(entry)
+                shared.check(f"a line of {self._path}", entry.pop("v"), FORMAT)
+                yield parse(entry)
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue
 

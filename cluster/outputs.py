@@ -1,5 +1,8 @@
 """ClusterOutputs: all that the cloud side tells the metal side and the operator.
 
+Each `up` writes them anew. An older checkout leaves out fields that it does not know; a newer `version` it refuses, and with it
+whatever would change the stack.
+
 Plain data, written and read as JSON. Holds no secret: keys stay in the Pulumi state and in the
 cluster's secret store.
 """
@@ -8,11 +11,15 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from cluster import shared
+
+_VERSION = 1
 
 
 class _Output(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
 
 class HostOutput(_Output):
@@ -61,6 +68,8 @@ class SshOutput(_Output):
 
 
 class ClusterOutputs(_Output):
+    version: int = _VERSION
+    """NewerDataError for one that is newer than this."""
     cluster: str
     endpoint: str
     """host:port of the API servers' load balancer: a private DNS name in a cloud, an address in the lab."""
@@ -92,3 +101,8 @@ class ClusterOutputs(_Output):
     """URL of the load balancer's backend states, where the provider offers one (haproxy CSV)."""
     spec_sha256: str = ""
     """`Cluster.digest` of what was built; "" of a stack from before it was kept."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_readable(cls, said: object) -> object:
+        return shared.readable("what the stack says of the cluster", said, _VERSION)

@@ -12,10 +12,11 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster import shared
 from lab import cgroups, disk
 from lab.errors import ForeignLabError
 
@@ -89,14 +90,17 @@ class Owner:
 def claim(cluster: str) -> Owner:
     """Write down that this checkout's lab is on the machine."""
     owner = Owner(lab_id(), str(CHECKOUT), cluster, boot_id())
-    write(folder(_OWNER), owner.__dict__)
+    write(folder(_OWNER), asdict(owner))
     return owner
 
 
 def owner(lab: str) -> Owner | None:
-    """Whose lab it is, None when that was lost."""
+    """Whose lab it is, None when that was lost. NewerDataError."""
     content = read(folder(_OWNER, lab=lab))
-    return Owner(**content) if content else None
+    if not content:
+        return None
+    shared.check(f"{folder(_OWNER, lab=lab)}", content.get(shared.KEY))
+    return shared.known(Owner, content)
 
 
 def boot_id() -> str:

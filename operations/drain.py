@@ -21,12 +21,14 @@ from typing import Any, TypeVar
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from cluster import shared
 from operations.access import API_TIMEOUT_S
 from operations.conflicts import until_settled
 from operations.waiting import Report
 
 MARK = "menagerie.dev/out-of-service"
-"""Annotation of a Node: a `Mark` as JSON."""
+"""Annotation of a Node: a `Mark` as JSON, with its version. It is never changed, only made and taken away."""
+_VERSION = 1
 AGAIN_S = 5.0
 """Until an eviction that was refused is asked for again; kubectl drain waits as long."""
 _LOOK_S = 1.0
@@ -126,14 +128,17 @@ def name_of(pod: client.V1Pod) -> str:
 
 
 def mark_of(node: client.V1Node) -> Mark | None:
-    """Who took the node out of service; None where nobody with a mark did."""
+    """Who took the node out of service; None where nobody with a mark did. One that a newer Menagerie wrote is somebody else's."""
     text = (node.metadata.annotations or {}).get(MARK)
     if text is None:
         return None
     try:
         found: dict[str, Any] = json.loads(text)
-        return Mark(**found)
-    except (ValueError, TypeError):
+        shared.check(f"the annotation {MARK}", found.get(shared.KEY), _VERSION)
+        return shared.known(Mark, found)
+    except shared.NewerDataError as error:
+        return Mark(by="a newer Menagerie", why=str(error))
+    except (ValueError, TypeError, AttributeError):
         return Mark(by="somebody", why=f"the annotation {MARK} can't be read: {text[:100]}")
 
 
@@ -154,7 +159,7 @@ def cordon(api: client.ApiClient, name: str, mark: Mark) -> Mark:
             return None, own
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         made = own or Mark(mark.by, mark.why, now, not node.spec.unschedulable)
-        annotations = {MARK: json.dumps(asdict(made), sort_keys=True)}
+        annotations = {MARK: json.dumps({shared.KEY: _VERSION, **asdict(made)}, sort_keys=True)}
         return {"metadata": {"annotations": annotations}, "spec": {"unschedulable": True}}, made
 
     return _changed(api, name, change)

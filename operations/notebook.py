@@ -22,12 +22,15 @@ Pages = dict[str, Any]
 
 
 def read(api: client.ApiClient, name: str) -> Pages:
-    """All pages; none where nobody wrote one."""
+    """All pages; none where nobody wrote one. NewerDataError."""
     return _pages(config_maps.read(api, NAMESPACE, name))
 
 
 def change(api: client.ApiClient, name: str, edit: Callable[[Pages], _T]) -> _T:
-    """Edit the pages as they are now, and once more where somebody else was quicker. What `edit` raises leaves them alone."""
+    """Edit the pages as they are now, and once more where somebody else was quicker. What `edit` raises leaves them alone.
+
+    Pages and fields that `edit` leaves where they are stay, whoever wrote them. NewerDataError.
+    """
 
     def attempt() -> _T:
         found = config_maps.read(api, NAMESPACE, name)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
+from typing import Any
 
 from kubernetes import client
 
 from cluster.quantities import share_of
+from cluster.shared import known as known_fields
 from operations import notebook
 from operations.breaker import Limits, Removal
 
@@ -42,18 +44,23 @@ def take(api: client.ApiClient, removal: Removal, limits: Limits, nodes: int) ->
     """Write a removal down before it begins. nodes: how many the cluster has. NoRoomError where it would be one too many."""
 
     def edit(pages: notebook.Pages) -> None:
-        recent = [each for each in _listed(pages) if each.at > removal.at - limits.window_s]
+        # As they were written, with fields that only a newer Menagerie knows.
+        recent = [each for each in _written(pages) if each["at"] > removal.at - limits.window_s]
         if len(recent) >= share_of(limits.max_removed, nodes, least=0):
-            wait_s = math.ceil(min((each.at for each in recent), default=0) + limits.window_s - removal.at)
+            wait_s = math.ceil(min((each["at"] for each in recent), default=0) + limits.window_s - removal.at)
             raise NoRoomError(
                 f"{len(recent)} nodes were taken out meanwhile; {removal.host} waits"
                 + (f" {wait_s} s" if recent else "")
                 + ". Override: --max-removal"
             )
-        pages["removals"] = [asdict(each) for each in (*recent, removal)]
+        pages["removals"] = [*recent, asdict(removal)]
 
     notebook.change(api, NAME, edit)
 
 
 def _listed(pages: notebook.Pages) -> tuple[Removal, ...]:
-    return tuple(Removal(**each) for each in pages.get("removals", ()))
+    return tuple(known_fields(Removal, each) for each in _written(pages))
+
+
+def _written(pages: notebook.Pages) -> list[dict[str, Any]]:
+    return list(pages.get("removals", ()))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cluster.journal import Lines
+from cluster.shared import known
 from provisioning.machines import Machine
 
 
@@ -78,4 +79,4 @@ class Journal:
 
 
 def _parse(entry: dict[str, Any]) -> Record:
-    return Record(**{**entry, "stage": Stage(entry["stage"])})
+    return known(Record, {**entry, "stage": Stage(entry["stage"])})

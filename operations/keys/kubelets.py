@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from cluster import shared
 from cluster.key_rings import RingName
 from cluster.pools import POOL_LABEL
 from operations.access import Access
@@ -127,12 +128,15 @@ def _why(text: str, needs: Needs) -> str:
         return "kubelets that say nothing of the authorities that they work with"
     try:
         found = json.loads(text)
+        shared.check("what kubelets say of authorities", found.get(shared.KEY))
         if "servers" in needs.lists and "servers" not in found and "serving" in found:
             # An older release's worker would make a certificate of another authority than kubernetes-ca anew for ever.
             return "kubelets of an older release, which say nothing of who may sign their serving certificates"
         held = [frozenset(found[name]) for name in needs.lists]
         issued = {name: str(found[name]) for name in needs.issuers}
-    except (ValueError, KeyError, TypeError):
+    except shared.NewerDataError:
+        return "kubelets of a newer Menagerie, of which this checkout knows too little: use a newer one"
+    except (ValueError, KeyError, TypeError, AttributeError):
         return f"kubelets whose annotation {ANNOTATION} can't be read"
     if not all(needs.known <= each for each in held):
         return (

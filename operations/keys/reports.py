@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from kubernetes import client
 
+from cluster import shared
 from operations.access import API_TIMEOUT_S, Access
 from operations.etcds.client import EtcdClient
 from stacks.payloads import API_SERVERS, WORKERS
@@ -47,12 +48,13 @@ class Report:
 
 
 def read(access: Access) -> tuple[Report, ...]:
-    """Of every host that has reported in the last hour. Raises EtcdError."""
+    """Of every host that has reported in the last hour. Raises EtcdError, and NewerDataError."""
     found = []
     for role in access.outputs.etcds:
         for stored in EtcdClient(access, role).scan(PREFIX):
             told = json.loads(stored.value)
             host = stored.key.removeprefix(PREFIX)
+            shared.check(f"what {host} says of its keys", told.get(shared.KEY))
             certificates = {path: (life[0], life[1]) for path, life in told["certificates"].items()}
             facts = (told["reader"], told["at"], told["digests"], told["lagging"], tuple(told["failures"]))
             found.append(Report(host, *facts, certificates, role, stored.revision))

@@ -30,7 +30,7 @@ class TakenOverError(Exception):
     """Somebody else has the cluster now, so this run has stopped."""
 
     def __init__(self, own: Record, by: Record | None) -> None:
-        whom = f"taken over by {by.held_by}" if by else "ended: its record is gone"
+        whom = f"taken over by {by.held_by}" if by else "ended: its record is gone, or a newer Menagerie's"
         if by and by.state is State.OVER:
             whom = f"ended: {by.result}"
         super().__init__(

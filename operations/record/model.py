@@ -5,13 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from cluster import shared
 from operations.record.holder import Holder
 from operations.record.store import Kept, RecordStoreError
 
 CURRENT = "operations/current.json"
 HISTORY = "operations/history"
+_VERSION = 1
 
 
 class State(StrEnum):
@@ -31,10 +33,14 @@ class Step(BaseModel):
 
 
 class Record(BaseModel):
-    """An operation. run: the process that has it now, where a later one went on. heartbeat: by the holder's clock."""
+    """An operation. run: the process that has it now, where a later one went on. heartbeat: by the holder's clock.
+
+    Who goes on with it writes the fields that he knows: what a newer Menagerie must not lose raises the version.
+    """
 
     model_config = ConfigDict(frozen=True)
 
+    version: int = _VERSION
     id: str
     run: str
     cluster: str
@@ -49,6 +55,11 @@ class Record(BaseModel):
     result: str = ""
     error: str = ""
     ended: datetime | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_readable(cls, said: object) -> object:
+        return shared.readable("the record of an operation", said, _VERSION)
 
     @property
     def what(self) -> str:
@@ -92,14 +103,14 @@ class Record(BaseModel):
 
 
 def parse(kept: Kept) -> Record:
-    """Raises RecordStoreError for what is no record."""
+    """Raises RecordStoreError for what is no record, and NewerDataError for one that a newer Menagerie wrote."""
     try:
         return Record.model_validate_json(kept.value)
     except ValidationError as error:
         where = ".".join(map(str, error.errors()[0]["loc"])) or "it"
         raise RecordStoreError(
-            f"the object {CURRENT} is no record of an operation ({where}: {error.errors()[0]['msg']}); "
-            "a newer Menagerie may have written it. Delete it once you know that nobody works on the cluster"
+            f"the object {CURRENT} is no record of an operation ({where}: {error.errors()[0]['msg']}). "
+            "Delete it once you know that nobody works on the cluster"
         ) from None
 
 

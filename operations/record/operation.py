@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+from cluster.shared import NewerDataError
 from operations.record.errors import TakenOverError
 from operations.record.model import CURRENT, Record, State, Step, now, parse
-from operations.record.store import ConflictError, RecordStore, RecordStoreError, Version
+from operations.record.store import ConflictError, Kept, RecordStore, RecordStoreError, Version
 
 BEAT_S = 20.0
 _ATTEMPTS = 5
@@ -109,8 +110,8 @@ class Operation:
             kept = self._store.read(CURRENT)
             if kept is None:
                 return self._store.create(CURRENT, wanted.to_bytes())
-            found = parse(kept)
-            if found.run != wanted.run:
+            found = _parsed(kept)
+            if found is None or found.run != wanted.run:
                 self.lost = TakenOverError(wanted, found)
                 raise self.lost from None
             return self._store.replace(CURRENT, wanted.to_bytes(), kept.version)
@@ -135,6 +136,14 @@ class Operation:
                 return
             except RecordStoreError as error:
                 report(f"the heartbeat was not written: {error}")
+
+
+def _parsed(kept: Kept) -> Record | None:
+    """None for what a newer Menagerie wrote: it is not ours."""
+    try:
+        return parse(kept)
+    except NewerDataError:
+        return None
 
 
 def _interrupt() -> None:

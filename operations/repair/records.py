@@ -8,6 +8,7 @@ from typing import Any
 
 from kubernetes import client
 
+from cluster import shared
 from operations import notebook
 
 NAME = "menagerie-repairs"
@@ -37,16 +38,17 @@ class Record:
 def known(api: client.ApiClient) -> dict[str, Record]:
     """Host -> its record; hosts that were never repaired, or long ago, have none."""
     hosts: dict[str, dict[str, Any]] = notebook.read(api, NAME).get("hosts", {})
-    return {host: Record(**record) for host, record in hosts.items()}
+    return {host: shared.known(Record, record) for host, record in hosts.items()}
 
 
 def note(api: client.ApiClient, host: str, edit: Callable[[Record], Record]) -> Record:
-    """Change a host's record; the new one."""
+    """Change a host's record; the new one. Fields that only a newer Menagerie knows stay as they are."""
 
     def change(pages: notebook.Pages) -> Record:
         hosts = pages.setdefault("hosts", {})
-        made = edit(Record(**hosts.get(host, {})))
-        hosts[host] = asdict(made)
+        written = hosts.get(host, {})
+        made = edit(shared.known(Record, written))
+        hosts[host] = {**written, **asdict(made)}
         return made
 
     return notebook.change(api, NAME, change)

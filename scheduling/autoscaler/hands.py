@@ -60,7 +60,10 @@ class Hands:
         return ""
 
     def recall(self) -> Memory:
-        """What was written down. One that can't be read is begun anew: machines that boot count as room without it, too."""
+        """What was written down. One that can't be read is begun anew: machines that boot count as room without it, too.
+
+        NewerDataError for what a newer autoscaler wrote, which knows of orders that must not be forgotten.
+        """
         page = notebook.read(self.api(), NOTEBOOK).get(PAGE)
         try:
             return unpacked(page) if page else Memory()

@@ -13,11 +13,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from cluster import shared
 from scheduling.planner.resources import Resources
 
 PAGE = "memory"
 """Of the ConfigMap, packed: names of ten thousand pods would not fit into one as they are."""
 _VERSION = 1
+"""Of what is packed; autoscalers from before ConfigMaps had versions go by it."""
 
 
 @dataclass(frozen=True)
@@ -79,20 +81,21 @@ def packed(memory: Memory) -> str:
     """As text, the same for the same memory."""
     document = asdict(memory)
     document["rooms"] = {pool: dict(room.amounts) for pool, room in memory.rooms.items()}
-    text = json.dumps({"version": _VERSION, **document}, sort_keys=True)
+    text = json.dumps({shared.KEY: _VERSION, **document}, sort_keys=True)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
 def unpacked(text: str) -> Memory:
-    """ValueError for what no version of this wrote. Of a newer version, nothing is remembered."""
+    """ValueError for what no version of this wrote, NewerDataError for what a newer one did. Fields that only a newer one knows go
+    with the next `packed`: what is forgotten here is learnt again."""
     try:
         document: dict[str, Any] = json.loads(zlib.decompress(base64.b64decode(text)))
-    except (ValueError, zlib.error) as error:
-        raise ValueError(f"the autoscaler's memory can't be read: {error}") from error
-    if document.pop("version", None) != _VERSION:
-        return Memory()
-    document["gone"] = tuple(document["gone"])
-    document["orders"] = tuple(Order(**{**each, "pods": tuple(each["pods"])}) for each in document["orders"])
-    document["rests"] = {pool: Rest(**each) for pool, each in document["rests"].items()}
-    document["rooms"] = {pool: Resources.of(room) for pool, room in document["rooms"].items()}
-    return Memory(**document)
+        shared.check("the autoscaler's memory", document.get(shared.KEY), _VERSION)
+        document["gone"] = tuple(document["gone"])
+        orders = ({**each, "pods": tuple(each["pods"])} for each in document["orders"])
+        document["orders"] = tuple(shared.known(Order, each) for each in orders)
+        document["rests"] = {pool: shared.known(Rest, each) for pool, each in document["rests"].items()}
+        document["rooms"] = {pool: Resources.of(room) for pool, room in document["rooms"].items()}
+        return shared.known(Memory, document)
+    except (ValueError, TypeError, LookupError, AttributeError, zlib.error) as error:
+        raise ValueError(f"the autoscaler's memory can't be read: {error!r}") from error

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from kubernetes.client.exceptions import ApiException
 
+from cluster.shared import known
 from cluster.tenancy import Tenancy
 from operations import notebook
 from operations.kube import Key, Kube, key_of
@@ -147,7 +148,7 @@ def look_at(kube: Kube, api: ApiClient, roster: Roster, settings: Tenancy) -> Se
 def remembered(api: ApiClient) -> Sizes | None:
     """Of the last sync that ended well."""
     page = notebook.read(api, NOTEBOOK).get("last")
-    return Sizes(**page) if page else None
+    return known(Sizes, page) if page else None
 
 
 def said(error: ApiException) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.shared import NewerDataError
 from inventories.journal import Journal
 
 ROOT = Path(__file__).parents[2]
@@ -56,9 +57,9 @@ def test_runs_of_a_role_each_add_up(path):
 
 
 @pytest.mark.parametrize(
-    "torn", ['{"v":1,"host":"w2","ro', "\0\0\0", "[1]", '{"v":2,"host":"w2","roles":{"base":"old"}}', '{"v":1}', "null"]
+    "torn", ['{"v":1,"host":"w2","ro', "\0\0\0", "[1]", '{"host":"w2","roles":{"base":"old"}}', '{"v":1}', "null"]
 )
-def test_a_line_that_was_cut_or_is_of_another_format_tells_nothing_and_spoils_no_other(path, torn):
+def test_a_line_that_was_cut_or_is_none_of_ours_tells_nothing_and_spoils_no_other(path, torn):
     Journal(path).begin({"w1": OLD})
     Journal(path).done({"w1": OLD})
     with path.open("a") as file:
@@ -69,6 +70,16 @@ def test_a_line_that_was_cut_or_is_of_another_format_tells_nothing_and_spoils_no
     journal.begin({"w3": OLD})
     journal.done({"w3": OLD})
     assert Journal(path).is_at("w3", OLD)
+
+
+def test_a_line_that_a_newer_one_wrote_is_refused_and_nothing_is_written(path):
+    Journal(path).begin({"w1": OLD})
+    with path.open("a") as file:
+        file.write('{"v":2,"host":"w2","roles":{"base":"old"}}\n')
+    before = path.read_text()
+    with pytest.raises(NewerDataError, match="is of version 2"):
+        Journal(path).begin({"w3": OLD})
+    assert path.read_text() == before
 
 
 def test_only_its_owner_reads_it(path):

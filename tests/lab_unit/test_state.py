@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.shared import NewerDataError
 from lab import cgroups, clean, mounts, networks, nspawn, state
 from lab.errors import ForeignLabError
 
@@ -118,3 +119,14 @@ def test_mounts_below_a_folder_come_the_last_mounted_first(tmp_path: Path) -> No
     table = tmp_path / "mounts"
     table.write_text("lab /labs/one overlay rw 0 0\nlab /labs/one/a\\040b tmpfs rw 0 0\nlab /labs/one2 tmpfs rw 0 0\n")
     assert mounts.below(Path("/labs/one"), table) == (Path("/labs/one/a b"), Path("/labs/one"))
+
+
+def test_a_lab_that_a_newer_menagerie_made_is_not_taken_for_nobodys(machine: Path, tmp_path: Path) -> None:
+    _other_lab(machine, tmp_path / "gone", "4242\n")
+    file = state.folder("owner.json", lab="ffffff")
+    said = state.read(file)
+    state.write(file, {**said, "cores": 2})
+    assert state.is_orphan("ffffff")
+    state.write(file, {**said, "version": 2})
+    with pytest.raises(NewerDataError, match=r"owner\.json is of version 2"):
+        state.refuse_foreign()

@@ -10,10 +10,20 @@ import pytest
 from kubernetes.client import V1ConfigMap, V1ObjectMeta
 from kubernetes.client.exceptions import ApiException
 
+from cluster import shared
+from cluster.node_labels import TABLE
+from cluster.shared import NewerDataError
 from cluster.spec import Cluster
 from control_plane.host.claims import HOSTS, KEY
 from control_plane.serving import NAMESPACE
-from operations import config_maps, notebook, serving
+from operations import config_maps, node_labels, notebook, removals, serving
+from operations.breaker import Limits, Removal
+from operations.repair import records
+from scheduling.autoscaler.hands import NOTEBOOK, Hands
+from scheduling.autoscaler.memory import PAGE, Memory, Rest, packed
+from tenancy.sync.run import NOTEBOOK as TENANCY
+from tenancy.sync.run import remembered
+from tenancy.sync.seen import Sizes
 
 
 class Core:
@@ -31,7 +41,12 @@ class Core:
         found = self.kept[name]
         about = found.metadata
         return V1ConfigMap(
-            metadata=V1ObjectMeta(name=name, labels=about.labels, resource_version=about.resource_version),
+            metadata=V1ObjectMeta(
+                name=name,
+                labels=about.labels,
+                annotations=about.annotations,
+                resource_version=about.resource_version,
+            ),
             data=found.data,
         )
 
@@ -65,8 +80,9 @@ class Core:
             self.quicker.pop(0)()
 
 
-def holding(data: dict[str, str], **labels: str) -> V1ConfigMap:
-    return V1ConfigMap(metadata=V1ObjectMeta(name="it", labels=labels), data=data)
+def holding(data: dict[str, str], name: str = "it", version: str | None = None, **labels: str) -> V1ConfigMap:
+    annotations = {shared.ANNOTATION: version} if version else None
+    return V1ConfigMap(metadata=V1ObjectMeta(name=name, labels=labels, annotations=annotations), data=data)
 
 
 @pytest.fixture
@@ -107,3 +123,94 @@ def test_the_addresses_of_hosts_are_told_to_api_servers_of_an_older_release_too(
     serving.tell(lab, None)
     told = json.loads(core.kept[HOSTS].data[KEY])
     assert told == {host.name: str(host.address) for _, host in lab.host_list()}
+
+
+LIMITS = Limits({}, "50%", 3600.0)
+MEMORY = Memory(rests={"region": Rest(7.0, "no machines left")})
+
+
+def hands() -> Hands:
+    return Hands(lambda: None, None, LIMITS)  # type: ignore[arg-type, return-value]
+
+
+# What verbs, the autoscaler and controllers do with a ConfigMap, one way after the other.
+USES: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "removals": (
+        removals.NAME,
+        (
+            lambda _: removals.known(None),
+            lambda _: removals.take(None, Removal("a", 1.0), LIMITS, 9),
+            lambda _: removals.pause(None, True),
+        ),
+    ),
+    "repairs": (
+        records.NAME,
+        (
+            lambda _: records.known(None),
+            lambda _: records.note(None, "a", lambda record: record.tried()),
+            lambda _: records.forget(None, ["a"]),
+        ),
+    ),
+    "the autoscaler's memory": (NOTEBOOK, (lambda _: hands().recall(), lambda _: hands().remember(MEMORY))),
+    "the directory's size": (TENANCY, (lambda _: remembered(None),)),
+    "labels of hosts": (TABLE, (lambda lab: node_labels.publish(lab, None),)),
+    "addresses of hosts": (HOSTS, (lambda lab: serving.tell(lab, None),)),
+}
+
+
+@pytest.mark.parametrize("name, uses", USES.values(), ids=USES)
+def test_what_a_newer_menagerie_wrote_is_refused_and_not_written_over(
+    core: Core, lab: Cluster, name: str, uses: tuple[Any, ...]
+) -> None:
+    core.namespaces.add(NAMESPACE)
+    core.put(holding({"page": "1"}, name, version="2"))
+    for use in uses:
+        with pytest.raises(NewerDataError, match=f"ConfigMap .*/{name} is of version 2, .* reads version 1 at most"):
+            use(lab)
+    assert (core.kept[name].data, core.writes) == ({"page": "1"}, 1)
+
+
+def test_a_config_map_is_told_its_version_when_it_is_written(core: Core) -> None:
+    publish({"a": "1"})
+    core.put(holding({"a": "1"}, "from before"))
+    notebook.change(None, "from before", lambda pages: pages.update(b=2))
+    said = [core.kept[name].metadata.annotations for name in ("it", "from before")]
+    assert said == [{shared.ANNOTATION: "1"}] * 2
+
+
+def test_what_only_a_newer_menagerie_knows_of_removals_is_passed_over_and_kept(core: Core) -> None:
+    written = {"host": "a", "at": 10.0, "by": "repair", "ticket": "T-1"}
+    core.put(holding({"removals": json.dumps([written]), "budget": "7"}, removals.NAME))
+    assert removals.known(None) == ((Removal("a", 10.0, "repair"),), False)
+    removals.take(None, Removal("b", 20.0, "autoscaler"), LIMITS, 9)
+    kept = core.kept[removals.NAME].data
+    assert json.loads(kept["removals"]) == [written, {"host": "b", "at": 20.0, "by": "autoscaler"}]
+    assert kept["budget"] == "7"
+
+
+def test_what_only_a_newer_menagerie_knows_of_repairs_is_passed_over_and_kept(core: Core) -> None:
+    written = {"attempts": 1, "why": "Ready", "firmware": "7.1"}
+    core.put(holding({"hosts": json.dumps({"a": written})}, records.NAME))
+    assert records.known(None) == {"a": records.Record(attempts=1, why="Ready")}
+    assert records.note(None, "a", lambda record: record.tried()).attempts == 2
+    kept = json.loads(core.kept[records.NAME].data["hosts"])["a"]
+    assert (kept["attempts"], kept["firmware"]) == (2, "7.1")
+
+
+def test_what_only_a_newer_menagerie_knows_of_a_directory_is_passed_over(core: Core) -> None:
+    core.put(holding({"last": json.dumps({"people": 3, "teams": 2, "memberships": 4, "guests": 1})}, TENANCY))
+    assert remembered(None) == Sizes(3, 2, 4)
+
+
+def test_an_autoscaler_forgets_what_nobody_wrote_and_nothing_that_a_newer_one_did(
+    core: Core, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    core.put(holding({PAGE: json.dumps("no memory")}, NOTEBOOK))
+    assert hands().recall() == Memory()
+    monkeypatch.setattr("scheduling.autoscaler.memory._VERSION", 2)
+    text = packed(MEMORY)
+    monkeypatch.undo()
+    monkeypatch.setattr("kubernetes.client.CoreV1Api", lambda _: core)
+    core.put(holding({PAGE: json.dumps(text)}, NOTEBOOK))
+    with pytest.raises(NewerDataError, match="the autoscaler's memory is of version 2"):
+        hands().recall()

@@ -154,3 +154,16 @@ def test_nodes_are_named_by_what_they_lack_and_an_operator_is_told_the_way_on() 
         "Then: ./menagerie keys rotate lab kubernetes-ca",
     ):
         assert way in text
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [({"cards": 8}, ""), ({"version": 1}, ""), ({"version": 2}, "kubelets of a newer Menagerie, of which this")],
+)
+def test_what_a_kubelet_says_in_words_of_a_newer_menagerie_is_read_or_proves_nothing(
+    more: dict[str, int], reason: str
+) -> None:
+    said = node([FIRST, SECOND], FIRST)
+    said = Said(said.node, said.in_region, json.dumps({**json.loads(said.text), **more}))
+    assert why(said, Needs.to_turn(CA, authorities(BOTH))).startswith(reason)
+    assert bool(why(said, Needs.to_turn(CA, authorities(BOTH)))) is bool(reason)

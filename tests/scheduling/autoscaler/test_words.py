@@ -16,6 +16,7 @@ import yaml
 from cluster.autoscaler import Autoscaler
 from cluster.load import check_paths
 from cluster.places import of_pool
+from cluster.shared import NewerDataError
 from cluster.spec import Cloud, Cluster
 from scheduling import gangs
 from scheduling.autoscaler import supply as supply_module
@@ -261,10 +262,11 @@ def test_a_lab_has_no_catalogue_and_says_what_to_do(build: Callable[..., Cluster
     assert "the pool is left out until it has one (min: 1)" in notices[0]
 
 
-def test_a_memory_that_can_not_be_read_is_told_and_one_of_another_version_is_begun_anew() -> None:
+def test_a_memory_that_can_not_be_read_is_told_and_one_of_a_newer_version_is_refused() -> None:
     with pytest.raises(ValueError, match="the autoscaler's memory can't be read"):
         unpacked("nonsense")
-    assert unpacked(base64.b64encode(zlib.compress(b'{"version": 99}')).decode()) == Memory()
+    with pytest.raises(NewerDataError, match="the autoscaler's memory is of version 99"):
+        unpacked(base64.b64encode(zlib.compress(b'{"version": 99}')).decode())
 
 
 def test_capacity_counts_what_is_free_coming_and_could_come() -> None:
