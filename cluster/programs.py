@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import threading
+import tokenize
+from collections.abc import Iterator
 from functools import cache
 
 _parses = threading.Lock()
@@ -17,15 +20,43 @@ def parsed(program: str) -> ast.Module:
 
 @cache
 def without_words(program: str) -> str:
-    """A program without comments and docstrings: they are half of it, and a store's values are small."""
-    tree = parsed(program)
+    """A program without comments, docstrings and blank lines: they are half of it, and a store's values are small.
+
+    What is left are the source's own lines, so every Python makes the same text of it (`ast.unparse` of Python 3.12 writes
+    f-strings that 3.11 can't read), and hosts are not replaced because another one made it. A statement begins on a line of
+    its own, as ruff has it.
+    """
+    lines = program.rstrip().split("\n")
+    blank = set()
+    for token in tokenize.generate_tokens(io.StringIO(program).readline):
+        row, column = token.start[0] - 1, token.start[1]
+        if token.type == tokenize.COMMENT:
+            lines[row] = lines[row][:column].rstrip()
+        elif token.type == tokenize.NL:
+            blank.add(row)
+    for text, is_all in _texts(parsed(program)):
+        rows = range(text.lineno - 1, text.end_lineno or text.lineno)
+        indentation = lines[rows[0]][: text.col_offset]
+        for row in rows:
+            lines[row] = ""
+        blank.update(rows)
+        if is_all:
+            lines[rows[0]] = f"{indentation}pass"
+    return "".join(f"{line}\n" for row, line in enumerate(lines) if line.strip() or row not in blank)
+
+
+def _texts(tree: ast.Module) -> Iterator[tuple[ast.Expr, bool]]:
+    """Statements that are only a text, as docstrings are; and whether it is the last one of a body that has nothing else."""
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [each for each in body if not _is_text(each)] or [ast.Pass()]  # type: ignore[attr-defined]
-    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+            found = [each for each in body if _is_text(each)]
+            yield from ((each, len(found) == len(body) and each is body[-1]) for each in found)
 
 
 def _is_text(statement: ast.stmt) -> bool:
-    found = statement.value if isinstance(statement, ast.Expr) else None
-    return isinstance(found, ast.Constant) and isinstance(found.value, str)
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )

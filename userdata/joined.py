@@ -29,5 +29,5 @@ def joined(about: Path, modules: tuple[Path, ...]) -> str:
 def _of_the_library(node: ast.Import | ast.ImportFrom) -> list[str]:
     """One line for each name that is not another module's of ours."""
     if isinstance(node, ast.Import):
-        return [ast.unparse(node)]
+        return [f"import {alias.name}" for alias in node.names]
     return [] if node.level else [f"from {node.module} import {alias.name}" for alias in node.names]
