@@ -221,7 +221,7 @@ class _Work:
         from operations.lease import Lease, this_process
 
         lease = Lease(self._access.api(), LEASE, this_process())
-        with lease.holding():
+        with lease.holding(report=note):
             self._lease = lease
             yield
 

@@ -24,7 +24,9 @@ def without_end(
     lease: held for as long; None of what changes nothing, or holds its own. failed: called after each round that was cut short so.
     HeldError where another holds the Lease, LostTheLockError once it is lost.
     """
-    with lease.holding() if lease else nullcontext():
+    from cli.output import note
+
+    with lease.holding(report=note) if lease else nullcontext():
         while True:
             if lease:
                 lease.check()
