@@ -43,6 +43,16 @@ def heard() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@contextmanager
+def threads_told() -> Iterator[None]:
+    """Threads that fail are told of after a block as before it, whatever an interrupt in it has set."""
+    before = threading.excepthook
+    try:
+        yield
+    finally:
+        threading.excepthook = before
+
+
 def end_children(grace_s: float = GRACE_S) -> None:
     """Wait until every child has ended; kill what is left after `grace_s`, or at another interrupt."""
     deadline = time.monotonic() + grace_s

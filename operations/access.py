@@ -51,12 +51,12 @@ class Access:
 
     outputs: ClusterOutputs
     certificate: str
-    key: str
+    key: str = field(repr=False)
     etcd_certificate: str
-    etcd_key: str
-    ssh_private_key: str
-    backup_passwords: Mapping[str, str] = field(default_factory=dict)
-    bucket_key: str = ""
+    etcd_key: str = field(repr=False)
+    ssh_private_key: str = field(repr=False)
+    backup_passwords: Mapping[str, str] = field(default_factory=dict, repr=False)
+    bucket_key: str = field(default="", repr=False)
     etcd_payloads: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod

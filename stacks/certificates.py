@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import ipaddress
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -24,7 +24,7 @@ class Signed:
     """A certificate and its private key, both PEM."""
 
     certificate: str
-    private_key: str
+    private_key: str = field(repr=False)
 
 
 @dataclass(frozen=True)

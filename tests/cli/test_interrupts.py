@@ -8,10 +8,13 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+
+from cli import interrupts, running
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -112,3 +115,14 @@ daemon.kill()
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.stderr) == ("set() None", "")
+
+
+def test_an_interrupted_command_leaves_threads_of_its_process_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    before = threading.excepthook
+    monkeypatch.setattr(running, "_command", lambda _: interrupted)
+    monkeypatch.setattr(interrupts, "end_children", lambda: None)
+    assert running.run(["check", "lab"]) == 130
+    assert threading.excepthook is before

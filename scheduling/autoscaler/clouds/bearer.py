@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,7 +20,7 @@ _UNAUTHORIZED, _FORBIDDEN = 401, 403
 class Token:
     """expires: when it ends. project: whose things it is for, as far as it says: a subscription, a project."""
 
-    text: str
+    text: str = field(repr=False)
     expires: datetime
     project: str = ""
 

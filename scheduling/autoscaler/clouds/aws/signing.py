@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import urlencode, urlsplit
 
@@ -17,8 +17,8 @@ class Credentials:
     """expires: None for those that don't."""
 
     key: str
-    secret: str
-    token: str = ""
+    secret: str = field(repr=False)
+    token: str = field(default="", repr=False)
     expires: datetime | None = None
 
 
