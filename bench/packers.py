@@ -18,16 +18,22 @@ SPARE = 5
 
 @dataclass
 class Packed:
-    """hosts: how many of each pool. unplaced: pods for which no quota was left."""
+    """hosts: how many of each pool. spare: how many of those nobody needs yet. unplaced: pods for which no quota was left."""
 
     prices: dict[str, int]
     hosts: dict[str, int] = field(default_factory=dict)
     unplaced: int = 0
+    spare: dict[str, int] = field(default_factory=dict)
 
     @property
     def cost(self) -> int:
         """Millionths of a dollar an hour."""
         return sum(self.prices[pool] * count for pool, count in self.hosts.items())
+
+    @property
+    def needed(self) -> int:
+        """The cost without spare hosts."""
+        return self.cost - sum(self.prices[pool] * count for pool, count in self.spare.items())
 
 
 class _Host:
@@ -95,7 +101,8 @@ def autoscaler_of_2017(snapshot: Snapshot) -> Packed:
         packed.unplaced += len(list(left))
     for pool in snapshot.pools:
         if used := packed.hosts.get(pool.name, 0):
-            packed.hosts[pool.name] = min(pool.most, used + SPARE)
+            packed.spare[pool.name] = min(pool.most - used, SPARE)
+            packed.hosts[pool.name] += packed.spare[pool.name]
     return packed
 
 

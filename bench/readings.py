@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import urllib.request
 from collections.abc import Mapping
@@ -35,12 +36,12 @@ class Reading:
 class Seen:
     """Between two moments.
 
-    p99: verb, with LIST by scope -> seconds that the API server took for 99 of 100, its queues in it. writes_s: role of
-    an etcd -> keys written a second. fsync_p99: role -> seconds. refused: answers 429. cores: that each program took.
+    p99: verb of single calls -> (seconds that the API server took for 99 of 100, its queues in it, by straight lines inside of
+    its histogram's buckets; how many calls). writes_s: role of an etcd -> keys written a second. fsync_p99: role -> seconds. refused: answers 429. cores: that each program took.
     busy: share of this machine's processors, whoever had them. rss_mb: of the API server at the end; databases: role -> bytes, of quotas.
     """
 
-    p99: Mapping[str, float]
+    p99: Mapping[str, tuple[float, int]]
     writes_s: Mapping[str, float]
     fsync_p99: Mapping[str, float]
     refused: float
@@ -65,7 +66,10 @@ def between(before: Reading, after: Reading, plane: Loopback) -> Seen:
     fsyncs = {role: _fsyncs(before.etcds[role], after.etcds[role]) for role in after.etcds}
     busy, there = (later - sooner for sooner, later in zip(before.cpu, after.cpu, strict=True))
     return Seen(
-        p99={key: prometheus.quantile(buckets, 0.99) for key, buckets in sorted(latencies.items())},
+        p99={
+            key: (prometheus.quantile(buckets, 0.99), int(buckets[math.inf]))
+            for key, buckets in sorted(latencies.items())
+        },
         writes_s={role: (_puts(after.etcds[role]) - _puts(before.etcds[role])) / seconds for role in after.etcds},
         fsync_p99={role: prometheus.quantile(buckets, 0.99) for role, buckets in fsyncs.items() if buckets},
         refused=_refused(after.api) - _refused(before.api),
@@ -81,9 +85,8 @@ def between(before: Reading, after: Reading, plane: Loopback) -> Seen:
 
 
 def verb(labels: Labels) -> str | None:
-    """What a request counts as; None for watches, which last by design, and for what is no object: logs, proxies, tokens."""
-    if labels["verb"] == "LIST":
-        return f"LIST {labels['scope']}"
+    """What a request counts as; None for watches, which last by design, for what is no object (logs, proxies, tokens), and for lists:
+    those of whole clusters are few and their buckets are ten seconds wide, so only who asks can say how long they took."""
     single = labels["verb"] in _SINGLE and labels["scope"] == "resource" and labels["subresource"] in ("", "status")
     return labels["verb"] if single else None
 

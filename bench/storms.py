@@ -95,13 +95,18 @@ def summary(storm: Storm, seen: Turns) -> list[Figure]:
     figures = []
     for name, rounds in seen.rounds.items():
         quiet = tuple(each.quiet.percentile(0.99) * 1000 for each in rounds)
+        of_quiet, of_stormy = (_least(each) for each in zip(*((one.quiet, one.stormy) for one in rounds), strict=True))
         alone = "an Event with nothing else going on, to an etcd with that disk"
         figures += [
             Figure(f"{what}, {name}: p50", "ms", _stormy(rounds, 0.5)),
             Figure(
-                f"{what}, {name}: p99", "ms", _stormy(rounds), None, f"{RATE:g} Lease renewals and ConfigMaps a second"
+                f"{what}, {name}: p99 of {of_stormy}",
+                "ms",
+                _stormy(rounds),
+                None,
+                f"{RATE:g} Lease renewals and ConfigMaps a second",
             ),
-            Figure(f"the same without the storm, {storm}, {name}: p99", "ms", quiet),
+            Figure(f"the same without the storm, {storm}, {name}: p99 of {of_quiet}", "ms", quiet),
             Figure(f"{what}, {name}: failed", "", tuple(float(each.stormy.refused) for each in rounds), 0.0),
             Figure(f"Events a second, {storm}, {name}", "", tuple(each.events_s for each in rounds)),
             Figure(f"a single Event, {storm}, {name}", "ms", (seen.put_ms[name],), None, alone),
@@ -130,6 +135,11 @@ def when_full(failed: Mapping[str, int]) -> list[Figure]:
         Figure(f"{what}, {name}", "", (float(count),), 0.0 if name == SPLIT.name else None, full)
         for name, count in failed.items()
     ]
+
+
+def _least(timed: Sequence[Timed]) -> int:
+    """How many calls a percentile is of, in the round that had least."""
+    return min(len(each.seconds) for each in timed)
 
 
 def _stormy(rounds: Sequence[Round], share: float = 0.99) -> tuple[float, ...]:

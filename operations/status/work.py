@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from cryptography import x509
 from kubernetes import client
 
+from cluster.shared import NewerDataError
 from cluster.spec import Cluster
 from operations.access import Access
 from operations.audit_logs import BucketSilentError, newest, servers, shipped
@@ -22,6 +23,9 @@ def operation(cluster: Cluster, access: Access) -> Iterator[Item]:
     """Who holds the cluster."""
     try:
         found = read_ledger(cluster.name, access, 0)
+    except NewerDataError as error:
+        yield Item("operation", "record", False, str(error))
+        return
     except RecordStoreError as error:
         help_ = 'see docs/operations.md, "The bucket does not answer"'
         yield Item("operation", "record", False, str(error), help_)

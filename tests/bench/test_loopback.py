@@ -147,7 +147,7 @@ def test_every_stage_of_the_simulated_nodes_names_what_it_is_for() -> None:
 
 def test_what_is_nearest_to_its_limit_is_told() -> None:
     seen = Seen(
-        p99={"GET": 0.1, "PUT": 0.8, "LIST cluster": 12.0},
+        p99={"GET": (0.1, 900), "PUT": (0.8, 120)},
         writes_s={"main": 100.0},
         fsync_p99={},
         refused=0.0,
@@ -159,8 +159,17 @@ def test_what_is_nearest_to_its_limit_is_told() -> None:
     size = scale.Size(300, 1.0, 1.0, 1.0, 1.0, Timed((0.1,), Counter()), {"nodes": Timed((0.2,), Counter())}, seen)
     assert scale.nearest(size) == ("single calls against 1 s", pytest.approx(0.8))
     figures = {figure.name: figure for figure in scale.summary([size], [], 10)}
-    assert figures["300 nodes: LIST cluster p99, API server"].met
-    assert figures["300 nodes: PUT p99, API server"].met
+    assert figures["300 nodes: PUT p99 of 120, API server's histogram"].met
+
+
+def test_lists_are_told_by_who_asked_with_how_many_there_were() -> None:
+    seen = Seen({}, {"main": 100.0}, {}, 0.0, {}, 0.5, 100.0, {"main": 0.1})
+    listed = Timed((2.0, 31.0, 3.0), Counter())
+    size = scale.Size(300, 1.0, 1.0, 1.0, 1.0, Timed((0.1,) * 600, Counter()), {"pods": listed}, seen)
+    assert scale.nearest(size) == ("lists against 30 s", pytest.approx(31 / 30))
+    figures = {figure.name: figure for figure in scale.summary([size], [], 10)}
+    assert figures["300 nodes: list of all pods, slowest of 3, client"].met is False
+    assert figures["300 nodes: single calls p99 of 600, client"].met
 
 
 def test_a_storm_that_main_feels_misses_its_aims() -> None:

@@ -45,6 +45,8 @@ def test_the_autoscaler_of_2017_takes_pods_as_they_come_and_adds_spare_hosts() -
 def test_it_goes_on_to_the_next_type_when_one_is_used_up() -> None:
     packed = autoscaler_of_2017(hour(replace(SMALL, most=1), LARGE, four=3))
     assert packed.hosts == {"small": 1, "large": 1 + SPARE}
+    assert packed.spare == {"small": 0, "large": SPARE}
+    assert packed.needed == SMALL.price + LARGE.price
     assert packed.unplaced == 0
 
 
@@ -57,13 +59,17 @@ def test_pods_for_which_no_quota_is_left_are_counted() -> None:
 def test_costs_are_told_above_the_bound_and_aims_are_the_planners_alone() -> None:
     made = plan(hour(SMALL, four=3))
     exact = replace(made, bound=2_000_000)
-    packed = {name: Packed({"small": 1_000_000}, {"small": 4}) for name in ("ffd", "2017")}
+    prices = {"small": 1_000_000}
+    packed = {"ffd": Packed(prices, {"small": 4}), "2017": Packed(prices, {"small": 9}, spare={"small": SPARE})}
     cpu = {"heuristic": [0.003], "ffd": [1.0], "2017": [2.0]}
     figures = {
         each.name.removeprefix("plan, "): each for each in summary(hour(SMALL, four=3), made, exact, 3.0, packed, cpu)
     }
     assert figures["cost above the lower bound, exact"].values == (50.0,)
     assert figures["cost above the lower bound, first fit decreasing"].values == (100.0,)
+    of_2017 = {name: each.values for name, each in figures.items() if "lower bound, autoscaler of 2017" in name}
+    assert list(of_2017.values()) == [(350.0,), (100.0,)]
+    assert [name.rpartition("2017 ")[2] for name in of_2017] == ["with its 5 spare hosts a type", "without them"]
     assert figures["CPU a pod, heuristic"].values == pytest.approx((1000.0,))
     assert Counter(each.aim for each in figures.values() if each.aim) == Counter((ABOVE_AIM, EACH_AIM_US, EXACT_AIM_S))
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
 from itertools import islice
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench import soak
 from bench.faults import PAIRABLE
 from bench.soak import NOTHING_S, REPAIR, Fault, Outcome, faults, record, wrong
 from operations.verify.run import FAULTS
@@ -45,3 +48,20 @@ def test_what_is_not_well_after_an_up_is_named() -> None:
     items = [{"name": "api-1", "ok": True, "detail": ""}, {"name": "worker-1", "ok": False, "detail": "NotReady"}]
     assert wrong({"status": {"items": items}}) == "worker-1: NotReady"
     assert wrong({"status": {"items": items[:1]}}) == ""
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "told"),
+    [
+        ({"events-down": "proved"}, ""),
+        ({"events-down": "skipped"}, "events-down skipped: seen"),
+        ({"events-down": "proved", "growth": "skipped"}, "growth skipped: seen"),
+        ({}, "verify did not try events-down"),
+    ],
+)
+def test_a_fault_that_was_skipped_is_no_success_whatever_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, outcomes: dict[str, str], told: str
+) -> None:
+    document = {"proofs": [{"name": name, "outcome": each, "seen": "seen"} for name, each in outcomes.items()]}
+    monkeypatch.setattr(soak, "_menagerie", lambda *_: (0, json.dumps(document), ""))
+    assert soak._attempt(Fault("the events etcd stops", proof="events-down")).error == told
