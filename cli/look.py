@@ -8,6 +8,7 @@ import sys
 import typer
 from rich.text import Text
 
+from cli import exits
 from cli.output import Details, console, errors, print_json, write_out
 from cluster.spec import Cluster
 from operations import lab
@@ -26,7 +27,7 @@ def kubeconfig(cluster: Cluster) -> None:
 
 
 def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, as_json: bool) -> None:
-    """Run proofs and print each as it ends; exit 1 unless none failed."""
+    """Run proofs and print each as it ends; exit 1 unless one was proved and none failed."""
     selected = chosen(only)
     if list_only:
         _list(selected, as_json)
@@ -46,12 +47,22 @@ def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, as_json:
             results.append(result)
             if not as_json:
                 _print_result(result)
-    failed = [result for result in results if result.outcome == "failed"]
+    counts = _counts(results)
+    ok = counts["proved"] > 0 and not counts["failed"]
     if as_json:
-        print_json({"cluster": cluster.name, "ok": not failed, "proofs": [result.to_json() for result in results]})
+        proved = [result.to_json() for result in results]
+        print_json({"cluster": cluster.name, "ok": ok, "counts": counts, "proofs": proved})
     else:
-        console.print(_verdict(results))
-    raise typer.Exit(1 if failed else 0)
+        console.print(_verdict(results), markup=False)
+    if not counts["proved"] and not counts["failed"]:
+        errors.print(
+            Text(
+                "error: nothing was proved, for every proof was skipped; give the cluster what they ask for, or choose "
+                f"others: ./menagerie verify {cluster.name} --list",
+                style="red",
+            )
+        )
+    raise typer.Exit(exits.DONE if ok else exits.FAILED)
 
 
 def _print_result(result: Result) -> None:
@@ -63,9 +74,19 @@ def _print_result(result: Result) -> None:
     console.print(f"       {result.seen}", markup=False)
 
 
+def _counts(results: list[Result]) -> dict[str, int]:
+    return {name: sum(result.outcome == name for result in results) for name in _COLOURS}
+
+
 def _verdict(results: list[Result]) -> str:
-    counts = {name: sum(result.outcome == name for result in results) for name in _COLOURS}
-    return ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    """How many of each outcome, and of what was skipped why."""
+    told = ", ".join(f"{count} {name}" for name, count in _counts(results).items() if count)
+    skipped: dict[str, list[str]] = {}
+    for result in results:
+        if result.outcome == "skipped":
+            skipped.setdefault(result.seen, []).append(result.name)
+    why = "; ".join(f"{', '.join(names)}: {reason}" for reason, names in skipped.items())
+    return f"{told} ({why})" if why else told
 
 
 def run_up(cluster: Cluster) -> None:

@@ -293,7 +293,7 @@ def verify(
     """Prove that the cluster works, and say how: traffic, DNS, logs, events etcd.
 
     In the lab also by faults: stops the events etcd, kills an API-server host and
-    etcd members, and repairs them. Exit 1 when a proof fails.
+    etcd members, and repairs them. Exit 1 when a proof fails, or all are skipped.
     """
     from cli import look
 

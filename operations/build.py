@@ -239,16 +239,29 @@ def destroy(
 
     None where the cluster's backend knows no stack of its name: then nothing is deleted but what is left of a lab.
     with_data: also disks, keys and buckets of a cloud, which are protected; KeepsDataError without. report: as of `up`.
+    Raises the engine's StackError: of a lab once all that it is made of is removed, which needs no engine.
     """
+    refused: StackError | None = None
+    summary: Summary | None = None
     with ExitStack() as held:
-        with steps.step(DESTROY_STEPS[0]):
-            summary = _destroy_stack(cluster, steps, held, report, with_data=with_data)
+        try:
+            with steps.step(DESTROY_STEPS[0]):
+                summary = _destroy_stack(cluster, steps, held, report, with_data=with_data)
+        except (StackLockedError, BackendError, OtherStateError):
+            raise
+        except StackError as error:
+            if not cluster.is_lab:
+                raise
+            refused = error
         with steps.step(DESTROY_STEPS[1]):
             if cluster.is_lab:
                 lab.clean(steps.detail)
             if cluster.is_lab or summary:
                 shutil.rmtree(STATE / cluster.name, ignore_errors=True)
                 forget_runtime(cluster.name)
+        if refused:
+            report("the engine could not delete the stack; what the lab was made of is removed all the same")
+            raise refused
     return summary
 
 
@@ -263,29 +276,20 @@ def _known(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack | No
 def _destroy_stack(
     cluster: Cluster, steps: Steps, held: ExitStack, report: Report, *, with_data: bool
 ) -> Summary | None:
-    """A lab goes even when its stack can't be read: the next step removes all that it is made of."""
-    try:
-        stack = _known(cluster, steps.detail)
-        if stack is None:
-            return None
-        about = "--with-data" if with_data else ""
-        operation = held.enter_context(_hold(cluster, stack.outputs(), "destroy", about, report))
-        if protected := [] if cluster.is_lab else stack.protected():
-            if not with_data:
-                raise KeepsDataError(cluster.name, protected)
-            stack.let_go(on_event=describe(steps.detail))
-        for line in _locked(cluster, stack.outputs()):
-            report(line)
-        summary = stack.destroy(on_event=describe(steps.detail))
-        keep(operation)
-        return summary
-    except (StackLockedError, BackendError, OtherStateError):
-        raise
-    except StackError as error:
-        if not cluster.is_lab:
-            raise
-        steps.detail(f"the engine could not do it: {error}")
-        return Summary({}, 0.0)
+    stack = _known(cluster, steps.detail)
+    if stack is None:
+        return None
+    about = "--with-data" if with_data else ""
+    operation = held.enter_context(_hold(cluster, stack.outputs(), "destroy", about, report))
+    if protected := [] if cluster.is_lab else stack.protected():
+        if not with_data:
+            raise KeepsDataError(cluster.name, protected)
+        stack.let_go(on_event=describe(steps.detail))
+    for line in _locked(cluster, stack.outputs()):
+        report(line)
+    summary = stack.destroy(on_event=describe(steps.detail))
+    keep(operation)
+    return summary
 
 
 def _locked(cluster: Cluster, outputs: dict[str, object]) -> list[str]:

@@ -19,7 +19,7 @@ from operations.record import LockedError, one_operation, read_ledger
 from operations.upgrade import guard
 from operations.upgrade.guard import OtherReleaseError
 from stacks.automation import Summary
-from stacks.errors import StackError, StackLockedError
+from stacks.errors import PassphraseError, StackError, StackLockedError
 from tests.operations.conftest import outputs
 
 ROOT = Path(__file__).parents[2]
@@ -118,12 +118,28 @@ def test_a_preview_of_a_worker_that_can_not_be_reached_is_no_success(lab, stack,
     assert raised.value.unreachable
 
 
-def test_a_lab_whose_state_can_not_be_read_is_taken_down_all_the_same(lab, stack, monkeypatch):
-    cleaned = []
-    stack.destroy = raises(StackError("incorrect passphrase"))
+@pytest.mark.parametrize("error", [StackError("incorrect passphrase"), PassphraseError("no passphrase")])
+@pytest.mark.parametrize("fails", ["outputs", "destroy"])
+def test_a_lab_that_the_engine_can_not_delete_is_taken_down_and_the_engines_error_is_told(
+    lab, stack, monkeypatch, tmp_path, error, fails
+):
+    cleaned, said = [], []
+    setattr(stack, fails, raises(error))
     monkeypatch.setattr(build.lab, "clean", cleaned.append)
-    assert build.destroy(lab, Quiet()).changes == {}
-    assert len(cleaned) == 1
+    (tmp_path / "lab").mkdir()
+    with pytest.raises(type(error), match=str(error)) as raised:
+        build.destroy(lab, Quiet(), report=said.append)
+    assert raised.value is error
+    assert (len(cleaned), (tmp_path / "lab").exists()) == (1, False)
+    assert said[-1].endswith("what the lab was made of is removed all the same")
+
+
+def test_a_cluster_in_a_cloud_that_the_engine_can_not_delete_is_not_forgotten(in_azure, stack, did, tmp_path):
+    stack.destroy = raises(StackError("the cloud says no"))
+    (tmp_path / "lab").mkdir()
+    with pytest.raises(StackError, match="the cloud says no"):
+        build.destroy(in_azure, Quiet(), with_data=True)
+    assert (tmp_path / "lab").exists()
 
 
 def test_a_lab_on_which_another_run_works_is_left_alone(lab, stack, monkeypatch):

@@ -1,0 +1,80 @@
+"""`verify`: what it says at its end, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cli import look
+from operations.verify import run
+from operations.verify.proof import Context, FailedProofError, Proof
+from tests.cli.terminal import Menagerie
+from tests.operations.conftest import FakeAccess, outputs
+
+Proves = Callable[..., None]
+
+
+def skipped(name: str, why: str) -> Proof:
+    def ran(_: Context) -> str:
+        raise AssertionError("it ran")
+
+    return Proof(name, f"{name} holds", ran, lacks=lambda _: why)
+
+
+def failing(_: Context) -> str:
+    raise FailedProofError("2 of 3 nodes")
+
+
+PROVED = Proof("names", "names resolve", lambda _: "seen")
+FAILED = Proof("nodes", "nodes are Ready", failing)
+KILLED, CUT = skipped("killed", "needs machines"), skipped("cut", "needs machines")
+GROWTH = skipped("growth", "no pool can grow")
+
+
+@pytest.fixture
+def proves(monkeypatch: pytest.MonkeyPatch) -> Iterator[Proves]:
+    """The proofs that there are, of a lab that is built."""
+    monkeypatch.setattr(look, "has_stack", lambda _: True)
+    monkeypatch.setattr(look, "access_to", lambda _: FakeAccess(outputs()))
+    yield lambda *proofs: monkeypatch.setattr(run, "PROOFS", proofs)
+
+
+def test_nothing_proved_is_no_success_and_the_way_out_is_told(menagerie: Menagerie, proves: Proves) -> None:
+    proves(KILLED, CUT, GROWTH)
+    ran = menagerie("verify", "lab")
+    assert ran.code == 1
+    assert ran.out.splitlines()[-1] == "3 skipped (killed, cut: needs machines; growth: no pool can grow)"
+    assert ran.err.splitlines()[-1] == (
+        "error: nothing was proved, for every proof was skipped; "
+        "give the cluster what they ask for, or choose others: ./menagerie verify lab --list"
+    )
+
+
+def test_one_proof_that_was_asked_for_by_name_and_skipped_is_no_success(menagerie: Menagerie, proves: Proves) -> None:
+    proves(PROVED, GROWTH)
+    ran = menagerie("verify", "lab", "--only", "growth", "--json")
+    assert (ran.code, ran.json["ok"]) == (1, False)
+    assert ran.json["counts"] == {"proved": 0, "failed": 0, "skipped": 1}
+
+
+def test_what_was_skipped_beside_a_proof_is_counted_with_its_reasons(menagerie: Menagerie, proves: Proves) -> None:
+    proves(PROVED, KILLED, GROWTH)
+    ran = menagerie("verify", "lab")
+    assert ran.code == 0
+    assert ran.out.splitlines()[-1] == "1 proved, 2 skipped (killed: needs machines; growth: no pool can grow)"
+    assert "error" not in ran.err
+    ran = menagerie("verify", "lab", "--json")
+    assert (ran.code, ran.json["ok"]) == (0, True)
+    assert ran.json["counts"] == {"proved": 1, "failed": 0, "skipped": 2}
+
+
+@pytest.mark.parametrize("others", [(PROVED,), (KILLED,), ()])
+def test_a_failure_ends_it_with_1_and_is_no_matter_of_what_was_skipped(
+    menagerie: Menagerie, proves: Proves, others: tuple[Proof, ...]
+) -> None:
+    proves(FAILED, *others)
+    ran = menagerie("verify", "lab")
+    assert ran.code == 1
+    assert "1 failed" in ran.out.splitlines()[-1]
+    assert "nothing was proved" not in ran.err
