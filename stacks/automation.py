@@ -8,6 +8,7 @@ makes one of its own.
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,18 +17,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pulumi import automation as auto
-from pulumi.automation.events import EngineEvent
 
 from cluster.spec import Cluster
 from stacks import lean, starting
 from stacks.backend import PROJECT, WHOLE_OR_NOT
+from stacks.commands import SECRET, Command, OnEvent, Stack, Workspace
 from stacks.errors import StackError, StackLockedError
 from stacks.protection import RELEASE
 from stacks.turns import BusyError, stale_locks, turn
 
 _STACK = "pulumi:pulumi:Stack"
 
-OnEvent = Callable[[EngineEvent], None]
 _T = TypeVar("_T")
 
 
@@ -71,7 +71,7 @@ class ClusterStack:
         kms = starting.kms_of(settings)
         starting.refuse_without_passphrase(cluster, kms)
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._command = auto.PulumiCommand(root=str(starting.command_root(pulumi, state_dir)), skip_version_check=True)
+        self._command = Command(starting.command_root(pulumi, state_dir))
         url = backend or f"file://{starting.made(state_dir / 'pulumi')}?{WHOLE_OR_NOT}"
         # A variable of that name would override the project's setting.
         environment = starting.environment(state_dir, kms=kms)
@@ -80,18 +80,17 @@ class ClusterStack:
         workspace = starting.made(state_dir / "workspace")  # by default a temporary folder that nobody removes
         if settings:
             starting.link_to(workspace / settings.name, settings)
-        options = auto.LocalWorkspaceOptions(
+        self._workspace = Workspace(
             work_dir=str(workspace),
             pulumi_command=self._command,
-            project_settings=auto.ProjectSettings(name=PROJECT, runtime="python", backend=auto.ProjectBackend(url=url)),
+            program=lean.program(program),
+            project_settings=auto.ProjectSettings(
+                name=PROJECT, runtime="python", main=os.getcwd(), backend=auto.ProjectBackend(url=url)
+            ),
             env_vars=self._environment,
             secrets_provider=kms or None,
         )
-        self._stack = self._guarded(
-            lambda: auto.create_or_select_stack(
-                cluster.name, project_name=PROJECT, program=lean.program(program), opts=options
-            )
-        )
+        self._stack = self._guarded(lambda: Stack.of(cluster.name, self._workspace))
 
     @property
     def name(self) -> str:
@@ -109,7 +108,9 @@ class ClusterStack:
             target = None if only is None else targets(self.deployment().get("resources", ()), only)
             # Without secrets concerns the summary only, which would be read with all of the configuration.
             result = self._guarded(
-                lambda: self._stack.up(refresh=True, target=target, on_event=on_event, show_secrets=False)
+                lambda: self._stack.up(
+                    refresh=True, target=target, on_event=self._stack.heard(on_event), show_secrets=False
+                )
             )
         return _summary(result.summary), _values(result.outputs)
 
@@ -122,8 +123,9 @@ class ClusterStack:
     def destroy(self, on_event: OnEvent | None = None) -> Summary:
         """Delete every resource and the stack's own record. What a cloud refuses to delete stays with what it needs; the rest goes."""
         with self._turn():
-            result = self._guarded(lambda: self._stack.destroy(on_event=on_event, continue_on_error=True))
-            self._guarded(lambda: self._stack.workspace.remove_stack(self._cluster.name))
+            heard = self._stack.heard(on_event)
+            result = self._guarded(lambda: self._stack.destroy(on_event=heard, continue_on_error=True))
+            self._guarded(lambda: self._workspace.remove_stack(self._cluster.name))
         return _summary(result.summary)
 
     def let_go(self, on_event: OnEvent | None = None) -> Summary:
@@ -132,7 +134,8 @@ class ClusterStack:
         with self._turn():
             self._guarded(lambda: self._stack.set_config(RELEASE, auto.ConfigValue("true")))
             try:
-                result = self._guarded(lambda: self._stack.up(target=existing, on_event=on_event, show_secrets=False))
+                heard = self._stack.heard(on_event)
+                result = self._guarded(lambda: self._stack.up(target=existing, on_event=heard, show_secrets=False))
             finally:
                 self._guarded(lambda: self._stack.remove_config(RELEASE))
         return _summary(result.summary)
@@ -169,7 +172,8 @@ class ClusterStack:
 
     def secret_outputs(self) -> frozenset[str]:
         """Names of the outputs that are encrypted in the state."""
-        return frozenset(name for name, output in self._guarded(self._stack.outputs).items() if output.secret)
+        masked = self._guarded(lambda: self._workspace.masked(self._cluster.name))
+        return frozenset(name for name, value in masked.items() if value == SECRET)
 
     def deployment(self) -> dict[str, Any]:
         """What the engine knows of the stack. Secrets stay encrypted."""
@@ -206,7 +210,7 @@ class ClusterStack:
         """
         with tempfile.NamedTemporaryFile("w+", dir=self._state_dir, suffix=".json") as file:
             where = ["--stack", self._cluster.name, "--file", file.name]
-            self._command.run(["stack", "export", *where], self._stack.workspace.work_dir, self._environment)
+            self._command.run(["stack", "export", *where], self._workspace.work_dir, self._environment)
             state: dict[str, Any] = json.load(file)
             deployment: dict[str, Any] = state["deployment"]
             if change(deployment):
@@ -214,7 +218,7 @@ class ClusterStack:
                 file.truncate()
                 json.dump(state, file)
                 file.flush()
-                self._command.run(["stack", "import", *where], self._stack.workspace.work_dir, self._environment)
+                self._command.run(["stack", "import", *where], self._workspace.work_dir, self._environment)
             return deployment
 
     def _guarded(self, run: Callable[[], _T]) -> _T:
