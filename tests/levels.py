@@ -1,0 +1,169 @@
+"""Which tests run what: the tables that mark them, and how real the parts of each are (docs/proof.md)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+TESTS = Path(__file__).parent
+
+Level = Literal["lab", "programs", "engine", "pure"]
+WORDS: dict[Level, str] = {
+    "lab": "real parts, a whole cluster in the lab",
+    "programs": "real programs",
+    "engine": "real Pulumi engine, simulated cloud",
+    "pure": "no program: functions, and fakes of what is around them",
+}
+
+# Folder or file -> the group whose tests share what an engine has made: one process has them all.
+UNDER_THE_ENGINE = {
+    "provisioning/test_emulator.py": "redfish",
+    "operations/keys/test_front_proxy.py": "keys",
+    "operations/keys/test_kubelet_serving.py": "keys",
+    "operations/keys/test_kubernetes_authority.py": "keys",
+    "operations/keys/test_published.py": "keys",
+    "operations/keys/test_rotation.py": "keys",
+    "operations/test_existence.py": "existence",
+    "operations/test_plugins.py": "existence",
+    "stacks/aws": "aws",
+    "stacks/azure": "azure",
+    "stacks/gcp": "gcp",
+    "stacks/test_engine.py": "engine",
+    "stacks/test_secrets_provider.py": "engine",
+    "stacks/test_plain_cli.py": "plain",
+    "stacks/test_policy_pack.py": "policies",
+    "simcloud/test_engine.py": "simcloud",
+    "simcloud/test_interruptions.py": "simcloud",
+    "validation/test_stages.py": "validation",
+    "validation/test_fleet.py": "validation",
+}
+
+# Groups without a clock: `make test` runs them with the CPU that the lab leaves (tests/beside.py).
+BESIDE = frozenset({"aws", "azure", "engine", "gcp", "plain", "policies", "simcloud"})
+
+# Files whose tests run programs (etcd, API servers, Ansible, BMCs, the command itself): seconds each, most of them spent waiting.
+WITH_PROGRAMS = (
+    "bench/test_injections.py",
+    "bench/test_workers.py",
+    "ceph/test_policies_api.py",
+    "ceph/test_storage_host_role.py",
+    "cli/test_forks.py",
+    "cli/test_hostile_input.py",
+    "cli/test_interrupts.py",
+    "cli/test_streams.py",
+    "cluster/test_fuzz.py",
+    "controllers/test_command.py",
+    "controllers/test_program.py",
+    "controllers/test_rights.py",
+    "control_plane/test_bucket.py",
+    "control_plane/test_csi_api.py",
+    "control_plane/test_node_policies.py",
+    "control_plane/test_real_joining.py",
+    "control_plane/test_releases.py",
+    "control_plane/test_report.py",
+    "control_plane/test_serving_certificates.py",
+    "etcd/test_backups_on_hosts.py",
+    "etcd/test_real_etcd.py",
+    "inventories/test_run.py",
+    "lab_unit/test_buckets.py",
+    "operations/record",
+    "operations/test_audit.py",
+    "operations/test_audit_logs.py",
+    "operations/test_backups.py",
+    "operations/test_drain.py",
+    "operations/test_etcd_roll.py",
+    "operations/test_etcds.py",
+    "operations/test_etcds_broken.py",
+    "operations/test_node_labels.py",
+    "operations/test_reboot.py",
+    "operations/test_reboot_command.py",
+    "operations/test_repair.py",
+    "operations/test_repair_brakes.py",
+    "operations/test_repair_command.py",
+    "operations/test_trials.py",
+    "operations/test_upgrade_nodes.py",
+    "operations/test_upgrade_releases.py",
+    "preflight/test_real_api.py",
+    "provisioning/test_repair_power.py",
+    "roles/test_boot.py",
+    "roles/test_firewall_role.py",
+    "roles/test_gpu_and_preflight_plays.py",
+    "roles/test_hardening_role.py",
+    "roles/test_links_role.py",
+    "roles/test_roce_role.py",
+    "roles/test_time_role.py",
+    "scheduling/autoscaler/test_command.py",
+    "scheduling/autoscaler/test_real_api.py",
+    "scheduling/test_real_gangs.py",
+    "scheduling/test_real_scheduler.py",
+    "tenancy/test_admission.py",
+    "tenancy/test_borrowing.py",
+    "tenancy/test_capacity_api.py",
+    "tenancy/test_capacity_command.py",
+    "tenancy/test_capacity_releases.py",
+    "tenancy/test_command.py",
+    "tenancy/test_ldap.py",
+    "tenancy/test_priorities.py",
+    "tenancy/test_real_api.py",
+    "tenancy/test_real_counts.py",
+    "userdata/test_apply_in_turn.py",
+    "userdata/test_turns.py",
+    "workers/test_as_ansible.py",
+)
+
+
+def is_under(place: str, under: str) -> bool:
+    return place == under or place.startswith(f"{under}/")
+
+
+_CLOUDS = ("stacks", "simcloud", "validation")
+"""Folders in which the mark `engine` means a simulated cloud; elsewhere it means programs, of hosts or of BMCs."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A test function. place: its file below tests/. soak: some of its items, or all, run in `make soak` alone."""
+
+    place: str
+    name: str
+    level: Level
+    soak: bool
+
+
+@cache
+def functions() -> tuple[Found, ...]:
+    """Every test function of the project, by file and name. Read from the sources, none is imported."""
+    return tuple(each for file in sorted(TESTS.rglob("test_*.py")) for each in _of_file(file))
+
+
+def _of_file(file: Path) -> Iterator[Found]:
+    place, tree = file.relative_to(TESTS).as_posix(), ast.parse(file.read_text())
+    of_all = {mark for node in tree.body if _is_pytestmark(node) for mark in _marks(node)}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            marks = of_all | {mark for each in node.decorator_list for mark in _marks(each)}
+            yield Found(place, node.name, _level(place, marks), "soak" in marks)
+
+
+def _is_pytestmark(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "pytestmark" for t in node.targets)
+
+
+def _marks(node: ast.AST) -> set[str]:
+    return {
+        each.attr
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute) and ast.unparse(each.value) == "pytest.mark"
+    }
+
+
+def _level(place: str, marks: set[str]) -> Level:
+    if "lab" in marks:
+        return "lab"
+    if "engine" in marks or any(is_under(place, each) for each in UNDER_THE_ENGINE):
+        return "engine" if place.split("/")[0] in _CLOUDS else "programs"
+    return "programs" if "programs" in marks or any(is_under(place, each) for each in WITH_PROGRAMS) else "pure"
