@@ -7,34 +7,44 @@ CACHE := $(or $(MENAGERIE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/menageri
 export PYTHONPYCACHEPREFIX := $(CACHE)/pycache
 export PYTHONDONTWRITEBYTECODE :=
 
+# Where programs come from (`release`: the projects' files; tools/releases.py), and a mirror that has those files.
+export MENAGERIE_PROGRAMS := $(or $(PROGRAMS),$(MENAGERIE_PROGRAMS))
+export MENAGERIE_MIRROR := $(or $(MIRROR),$(MENAGERIE_MIRROR))
+
 BIN := .venv/bin
 # ansible-lint runs the ansible beside it, and warns when PATH has another one first.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTEST := $(BIN)/python -m pytest
 SLOW_AT_ONCE := 4
+LINT := format-check types yaml ansible
+# The set-up has prepared the machine: what is skipped nevertheless fails (tests/skips.py).
+unit stacks slow timed beside in-lab test soak: export MENAGERIE_NO_SKIPS := 1
 # What the lab upgrades from.
 BEFORE := $(addsuffix @1.35.4,kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kubectl kube-proxy)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs lab lab-down check format-check types yaml ansible unit stacks slow test bench soak golden format lock clean
+.PHONY: help foretell setup programs lab lab-down check format-check types yaml ansible unit stacks slow timed beside in-lab test bench soak conformance golden format lock clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
 
+foretell:
+	@tools/setup.sh foretell
+
 setup: ## Install what is needed: Debian packages and .venv (make lab and make test do it themselves)
 	@tools/setup.sh
 
-programs: setup ## Build every program of tools/ into the cache (make lab builds what it needs itself)
+programs: foretell setup ## Build every program of tools/ into the cache (make lab builds what it needs itself)
 	@$(BIN)/python -m tools </dev/null
 
-lab: setup ## Bring up the cluster `lab` on this machine, and what it is made of
+lab: foretell setup ## Bring up the cluster `lab` on this machine (PROGRAMS=release builds less)
 	@./menagerie up lab --yes </dev/null
 
 lab-down: setup ## Take the lab away; leaves nothing but the cache
 	@./menagerie destroy lab --yes </dev/null
 
 check: setup ## Lint, types, import rules, unit tests
-	@$(MAKE) --keep-going -j2 --output-sync=target format-check types yaml ansible unit
+	@$(MAKE) --keep-going -j2 --output-sync=target $(LINT) unit
 
 format-check:
 	$(BIN)/ruff check
@@ -59,20 +69,34 @@ stacks: programs ## Whole stacks of every cloud under the real engine, against s
 slow: programs ## All that check leaves out but the lab and the soak: etcds, API servers, Ansible, and whole stacks
 	$(PYTEST) -q -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "(engine or programs) and not soak" </dev/null
 
-test: programs ## check and slow, and the lab from nothing with every proof
-	@$(MAKE) check
-	@$(MAKE) slow
+# What `make test` has of slow before the lab, and beside it, with the fast set.
+timed:
+	$(PYTEST) -q -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "(engine or programs) and not beside and not soak" </dev/null
+
+beside:
+	$(PYTEST) -q -n 3 --dist loadgroup -m "(beside or not (lab or engine or programs)) and not soak" </dev/null
+
+in-lab: programs ## The lab from nothing with every proof, and the faults
 	$(PYTEST) -m "lab and not soak" tests/lab tests/faults </dev/null
+
+test: programs ## Everything: check and slow, and the lab from nothing with every proof
+	@$(MAKE) --keep-going -j2 --output-sync=target $(LINT)
+	@$(MAKE) timed
+	@$(BIN)/python -m tests.beside in-lab beside
 
 bench: setup ## Measure a bring-up against the same cluster made by hand
 	$(BIN)/python -m bench </dev/null
 
-soak: programs ## Keys and releases changed, also in the lab, then its faults, alone and in pairs, for HOURS (default 1)
+soak: programs ## make test TIMES (5), keys and releases changed, then faults, alone and in pairs, for HOURS (1)
 	$(BIN)/python -m tools $(BEFORE) </dev/null
+	$(BIN)/python -m tests.repeats --times $(or $(TIMES),5) </dev/null
 	$(PYTEST) -m "soak and not lab" </dev/null
 	MENAGERIE_FUZZ=$(or $(FUZZ),2000) $(PYTEST) -s tests/cluster/test_fuzz.py --timeout 0 </dev/null
 	$(PYTEST) -m "lab and soak" tests/lab tests/faults </dev/null
 	$(BIN)/python -m bench.soak --hours $(or $(HOURS),1) </dev/null
+
+conformance: lab ## Run Kubernetes' Conformance suite against the lab (FOCUS=regular expression runs a part)
+	$(BIN)/python -m conformance $(if $(FOCUS),--focus '$(FOCUS)') </dev/null
 
 golden: setup ## Rewrite the golden files; read the difference
 	MENAGERIE_UPDATE_GOLDEN=1 $(PYTEST) -q -n auto -m "not lab and not soak" </dev/null

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,10 @@ from hypothesis import settings
 import cli  # noqa: F401 - before gRPC starts, as in the command
 from cluster.pools import HostsFile
 from cluster.spec import Cluster, ClusterSpec
+from tests import sharing
 from tests.digests import with_digests
+from tests.levels import BESIDE, UNDER_THE_ENGINE, WITH_PROGRAMS, is_under
+from tests.skips import failure
 
 # Machines are shared: how long one example takes says nothing.
 settings.register_profile("menagerie", deadline=None)
@@ -54,107 +58,11 @@ def lab(build: Callable[..., Cluster]) -> Cluster:
     return build()
 
 
-# Folder or file -> the group whose tests share what an engine has made: one process has them all.
-_UNDER_THE_ENGINE = {
-    "provisioning/test_emulator.py": "redfish",
-    "operations/keys/test_front_proxy.py": "keys",
-    "operations/keys/test_kubelet_serving.py": "keys",
-    "operations/keys/test_kubernetes_authority.py": "keys",
-    "operations/keys/test_published.py": "keys",
-    "operations/keys/test_rotation.py": "keys",
-    "operations/test_existence.py": "existence",
-    "operations/test_plugins.py": "existence",
-    "stacks/aws": "aws",
-    "stacks/azure": "azure",
-    "stacks/gcp": "gcp",
-    "stacks/test_engine.py": "engine",
-    "stacks/test_secrets_provider.py": "engine",
-    "stacks/test_plain_cli.py": "plain",
-    "stacks/test_policy_pack.py": "policies",
-    "simcloud/test_engine.py": "simcloud",
-    "simcloud/test_interruptions.py": "simcloud",
-    "validation/test_stages.py": "validation",
-    "validation/test_fleet.py": "validation",
-}
-
-# Groups that take longest, to be begun first; the others follow as they stand.
-_FIRST = ("keys", "vpn")
-
-# Files whose tests run programs (etcd, API servers, Ansible, BMCs, the command itself): seconds each, most of them spent waiting.
-_WITH_PROGRAMS = (
-    "bench/test_workers.py",
-    "ceph/test_policies_api.py",
-    "ceph/test_storage_host_role.py",
-    "cli/test_forks.py",
-    "cli/test_hostile_input.py",
-    "cli/test_interrupts.py",
-    "cli/test_streams.py",
-    "cluster/test_fuzz.py",
-    "controllers/test_command.py",
-    "controllers/test_program.py",
-    "controllers/test_rights.py",
-    "control_plane/test_bucket.py",
-    "control_plane/test_csi_api.py",
-    "control_plane/test_node_policies.py",
-    "control_plane/test_real_joining.py",
-    "control_plane/test_releases.py",
-    "control_plane/test_report.py",
-    "control_plane/test_serving_certificates.py",
-    "etcd/test_backups_on_hosts.py",
-    "etcd/test_real_etcd.py",
-    "inventories/test_run.py",
-    "lab_unit/test_buckets.py",
-    "operations/record",
-    "operations/test_audit.py",
-    "operations/test_audit_logs.py",
-    "operations/test_backups.py",
-    "operations/test_drain.py",
-    "operations/test_etcd_roll.py",
-    "operations/test_etcds.py",
-    "operations/test_etcds_broken.py",
-    "operations/test_node_labels.py",
-    "operations/test_reboot.py",
-    "operations/test_reboot_command.py",
-    "operations/test_repair.py",
-    "operations/test_repair_brakes.py",
-    "operations/test_repair_command.py",
-    "operations/test_trials.py",
-    "operations/test_upgrade_nodes.py",
-    "operations/test_upgrade_releases.py",
-    "preflight/test_real_api.py",
-    "provisioning/test_repair_power.py",
-    "roles/test_boot.py",
-    "roles/test_firewall_role.py",
-    "roles/test_gpu_and_preflight_plays.py",
-    "roles/test_hardening_role.py",
-    "roles/test_links_role.py",
-    "roles/test_roce_role.py",
-    "roles/test_time_role.py",
-    "scheduling/autoscaler/test_command.py",
-    "scheduling/autoscaler/test_real_api.py",
-    "scheduling/test_real_gangs.py",
-    "scheduling/test_real_scheduler.py",
-    "tenancy/test_admission.py",
-    "tenancy/test_borrowing.py",
-    "tenancy/test_capacity_api.py",
-    "tenancy/test_capacity_command.py",
-    "tenancy/test_capacity_releases.py",
-    "tenancy/test_command.py",
-    "tenancy/test_ldap.py",
-    "tenancy/test_priorities.py",
-    "tenancy/test_real_api.py",
-    "tenancy/test_real_counts.py",
-    "userdata/test_apply_in_turn.py",
-    "userdata/test_turns.py",
-    "workers/test_as_ansible.py",
-)
+# Groups that take minutes, longest first: begun last, one of them would run alone at the end. The others follow as they stand.
+_FIRST = ("etcds", "keys", "tenancy", "controllers", "etcd/test_backups_on_hosts.py", "real_cluster", "vpn")
 
 _SLOW_S = 600
 """The first test of a group also waits for what all of them share."""
-
-
-def _is_under(place: str, under: str) -> bool:
-    return place == under or place.startswith(f"{under}/")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -164,21 +72,49 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     root = Path(__file__).parent
     for item in items:
         place = item.path.relative_to(root).as_posix()
-        for under, group in _UNDER_THE_ENGINE.items():
-            if _is_under(place, under):
+        for under, group in UNDER_THE_ENGINE.items():
+            if is_under(place, under):
                 item.add_marker(pytest.mark.engine)
                 item.add_marker(pytest.mark.xdist_group(group))
-        for under in _WITH_PROGRAMS:
-            if _is_under(place, under):
+                if group in BESIDE:
+                    item.add_marker(pytest.mark.beside)
+        for under in WITH_PROGRAMS:
+            if is_under(place, under):
                 item.add_marker(pytest.mark.programs)
                 if not item.get_closest_marker("xdist_group"):
                     item.add_marker(pytest.mark.xdist_group(under))
         slow = item.get_closest_marker("engine") or item.get_closest_marker("programs")
         if slow and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(_SLOW_S))
-    items.sort(key=_is_begun_later)
+    first: dict[str, int] = {}
+    for number, item in enumerate(items):
+        first.setdefault(sharing.group_of(item), number)
+    items.sort(key=lambda item: (_is_begun_later(item), first[sharing.group_of(item)]))
 
 
 def _is_begun_later(item: pytest.Item) -> int:
-    group = item.get_closest_marker("xdist_group")
-    return _FIRST.index(group.args[0]) if group and group.args and group.args[0] in _FIRST else len(_FIRST)
+    group = sharing.group_of(item)
+    return _FIRST.index(group) if group in _FIRST else len(_FIRST)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
+    """What a group shares ends with it."""
+    try:
+        yield
+    finally:
+        if nextitem is None or sharing.group_of(nextitem) != sharing.group_of(item):
+            sharing.end()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """A skip is a failure on a machine that was prepared."""
+    report = yield
+    if os.environ.get("MENAGERIE_NO_SKIPS") and report.skipped and not hasattr(report, "wasxfail"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if said := failure(reason):
+            report.outcome, report.longrepr = "failed", f"{item.nodeid}: {said}"
+    return report

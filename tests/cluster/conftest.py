@@ -1,6 +1,6 @@
 """A valid spec as plain data, to be changed and written out again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from cluster.problems import Problem
 
 SPECS = Path(__file__).parents[1] / "specs"
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-Check = Callable[[Any], tuple[list[Loaded], list[Problem]]]
+Check = Callable[..., tuple[list[Loaded], list[Problem]]]
 
 
 @pytest.fixture
@@ -22,15 +22,29 @@ def data() -> dict[str, Any]:
     return found
 
 
+def dumped(data: Any) -> str:
+    return str(yaml.dump(data, Dumper=DUMPER, sort_keys=False, allow_unicode=True))
+
+
 @pytest.fixture(scope="module")
 def check(tmp_path_factory: pytest.TempPathFactory) -> Check:
-    """Write data as a spec, beside the hosts file of valid-onprem.yaml, and check it."""
+    """check(data): write data as a spec, beside the hosts file of valid-onprem.yaml, and check it.
+
+    check(data, base): the same, sooner, where most sections of the data are those of a constant themselves.
+    """
     folder = tmp_path_factory.mktemp("spec")
     (folder / "hosts-jaguar.yaml").write_text((SPECS / "hosts-jaguar.yaml").read_text())
 
-    def run(data: Any) -> tuple[list[Loaded], list[Problem]]:
+    written: dict[tuple[int, str], str] = {}
+
+    def section(key: str, value: Any, base: Mapping[str, Any]) -> str:
+        if base.get(key) is not value:
+            return dumped({key: value})
+        return written.get((id(base), key)) or written.setdefault((id(base), key), dumped({key: value}))
+
+    def run(data: Any, base: Mapping[str, Any] | None = None) -> tuple[list[Loaded], list[Problem]]:
         path = folder / "cluster.yaml"
-        path.write_text(yaml.dump(data, Dumper=DUMPER, sort_keys=False, allow_unicode=True))
+        path.write_text("".join(section(*each, base) for each in data.items()) if base and data else dumped(data))
         return check_paths([path])
 
     return run

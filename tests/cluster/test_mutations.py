@@ -11,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from cluster import versions
 from cluster.artefacts import ArtefactSource, catalogue
@@ -26,7 +27,7 @@ from network.flannel import net_conf
 from network.neighbours import thresholds
 from network.render import worker_files
 
-Check = Callable[[Any], tuple[list[Loaded], list[Problem]]]
+Check = Callable[..., tuple[list[Loaded], list[Problem]]]
 Place = tuple[str | int, ...]
 
 PATH = Path(__file__).parents[1] / "specs" / "valid-onprem.yaml"
@@ -59,12 +60,29 @@ def put(value: Any, holder: Any, key: Any) -> None:
 
 
 def changed(place: Place, change: Callable[[Any, Any], None]) -> Any:
-    data = copy.deepcopy(SPEC)
-    holder = data
+    """The spec with a change; whatever holds what is changed is a copy, the rest is the spec's own."""
+    data = holder = copy.copy(SPEC)
     for key in place[:-1]:
+        holder[key] = copy.copy(holder[key])
         holder = holder[key]
     change(holder, place[-1])
     return data
+
+
+def distinct(place: Place) -> Iterator[Any]:
+    """The spec with each value that the model takes there, and with one of each type that it refuses with the same words."""
+    seen: set[tuple[type, tuple[str, ...]]] = set()
+    for value in VALUES:
+        data = changed(place, partial(put, value))
+        try:
+            ClusterSpec.model_validate(data)
+        except ValidationError as refused:
+            told = [f"{error['loc']}: {error['msg']}" for error in refused.errors()]
+            words = (type(value), tuple(line.replace(repr(value), "").replace(str(value), "") for line in told))
+            if words in seen:
+                continue
+            seen.add(words)
+        yield data
 
 
 def usable(cluster: Cluster) -> None:
@@ -102,13 +120,13 @@ def test_any_value_for_any_field_gives_problems_or_a_usable_cluster(check: Check
     for place in places(SPEC):
         if str(place[1] if len(place) > 1 else "") != part:
             continue
-        for value in VALUES:
-            judge(*check(changed(place, partial(put, value))))
+        for data in distinct(place):
+            judge(*check(data, SPEC))
 
 
 def test_any_field_left_out_gives_problems_or_a_usable_cluster(check: Check) -> None:
     for place in places(SPEC):
-        judge(*check(changed(place, lambda holder, key: holder.__delitem__(key))))
+        judge(*check(changed(place, lambda holder, key: holder.__delitem__(key)), SPEC))
 
 
 def test_any_key_misspelt_gives_a_problem(check: Check) -> None:
@@ -116,7 +134,7 @@ def test_any_key_misspelt_gives_a_problem(check: Check) -> None:
         named = place[-2] in ("sites", "racks", "pools", "labels") if len(place) > 1 else False
         if isinstance(place[-1], str) and not named:
             data = changed(place, lambda holder, key: holder.__setitem__(f"{key}x", holder.pop(key)))
-            _, problems = check(data)
+            _, problems = check(data, SPEC)
             assert "CFG-001" in {problem.code for problem in problems}, place
 
 
@@ -129,7 +147,7 @@ trees = st.recursive(
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(place=st.sampled_from(list(places(SPEC))), value=trees)
 def test_any_tree_for_any_field_gives_problems_or_a_usable_cluster(check: Check, place: Place, value: Any) -> None:
-    judge(*check(changed(place, partial(put, value))))
+    judge(*check(changed(place, partial(put, value)), SPEC))
 
 
 @st.composite

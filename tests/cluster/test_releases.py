@@ -1,42 +1,58 @@
-"""Releases of Kubernetes: every pair of versions that may, or may not, run together."""
+"""Releases of Kubernetes: which versions of its parts may run together, and the steps of an upgrade."""
 
 from __future__ import annotations
 
 import itertools
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cluster import versions
 from cluster.releases import SUPPORTED, Part, is_back, is_version, minor, numbers, wrong_skew, wrong_step
 
-MINORS = tuple(range(30, 40))
-PATCHED = {number: f"1.{number}.{number % 5}" for number in MINORS}
-# From the Version Skew Policy, by hand: how many minors a part may be from an API server, older and newer.
-POLICY = {
-    Part.API_SERVER: range(-1, 2),
-    Part.CONTROLLER_MANAGER: range(-1, 1),
-    Part.SCHEDULER: range(-1, 1),
-    Part.KUBELET: range(-3, 1),
-    Part.KUBE_PROXY: range(-3, 1),
-}
+BESIDE_ONE = [
+    (Part.API_SERVER, "1.36.4", "1.35.2", "1.37.0"),
+    (Part.CONTROLLER_MANAGER, "1.36.4", "1.35.2", "1.36.9"),
+    (Part.SCHEDULER, "1.36.4", "1.35.2", "1.36.9"),
+    (Part.KUBELET, "1.36.4", "1.33.1", "1.36.9"),
+    (Part.KUBE_PROXY, "1.36.4", "1.33.1", "1.36.9"),
+]
+"""Part, an API server, and the oldest and the newest that the part may be: "Supported versions" of the Version Skew Policy."""
+BESIDE_TWO = [
+    (Part.CONTROLLER_MANAGER, "1.36.0", "1.36.9"),
+    (Part.SCHEDULER, "1.36.0", "1.36.9"),
+    (Part.KUBELET, "1.34.1", "1.36.9"),
+    (Part.KUBE_PROXY, "1.34.1", "1.36.9"),
+]
+"""The same beside API servers 1.37.1 and 1.36.4: the policy's notes on servers of two versions."""
 
 
-@pytest.mark.parametrize("part", list(Part))
-@pytest.mark.parametrize("server", MINORS)
-@pytest.mark.parametrize("own", MINORS)
-def test_a_part_beside_one_api_server(part: Part, own: int, server: int) -> None:
-    wrong = wrong_skew(part, PATCHED[own], [PATCHED[server]])
-    assert (wrong == "") is (own - server in POLICY[part])
-    assert wrong == "" or (PATCHED[own] in wrong and f"1.{server}" in wrong)
+def moved(version: str, minors: int) -> str:
+    major, middle, patch = numbers(version)
+    return f"{major}.{middle + minors}.{patch}"
 
 
-@pytest.mark.parametrize("part", list(Part))
-@pytest.mark.parametrize(("older", "newer"), list(itertools.pairwise(MINORS)))
-@pytest.mark.parametrize("own", MINORS)
-def test_a_part_beside_two_api_servers_may_be_what_both_allow(part: Part, own: int, older: int, newer: int) -> None:
-    both = [PATCHED[newer], PATCHED[older]]
-    alone = [wrong_skew(part, PATCHED[own], [each]) == "" for each in both]
-    assert (wrong_skew(part, PATCHED[own], both) == "") is all(alone)
+def test_every_part_has_its_row() -> None:
+    assert [part for part, *_ in BESIDE_ONE] == list(Part)
+
+
+@pytest.mark.parametrize(("part", "server", "oldest", "newest"), BESIDE_ONE)
+def test_a_part_beside_one_api_server(part: Part, server: str, oldest: str, newest: str) -> None:
+    for own in {oldest, server, newest}:
+        assert wrong_skew(part, own, [server]) == ""
+    for own in (moved(oldest, -1), moved(newest, 1)):
+        wrong = wrong_skew(part, own, [server])
+        assert own in wrong
+        assert minor(server) in wrong
+
+
+@pytest.mark.parametrize(("part", "oldest", "newest"), BESIDE_TWO)
+def test_a_part_beside_two_api_servers_may_be_what_both_allow(part: Part, oldest: str, newest: str) -> None:
+    for servers in (["1.37.1", "1.36.4"], ["1.36.4", "1.37.1"]):
+        assert [wrong_skew(part, own, servers) for own in (oldest, newest)] == ["", ""]
+        assert wrong_skew(part, moved(oldest, -1), servers)
+        assert wrong_skew(part, moved(newest, 1), servers)
 
 
 def test_patches_do_not_count() -> None:
@@ -53,13 +69,15 @@ def test_no_api_server_says_nothing() -> None:
     assert wrong_skew(Part.KUBELET, "1.36.4", []) == ""
 
 
-@pytest.mark.parametrize("now", MINORS)
-@pytest.mark.parametrize("wanted", MINORS)
+minors = st.integers(0, 99)
+
+
+@given(now=minors, wanted=minors)
 def test_a_cluster_goes_one_minor_at_a_time_up_and_down(now: int, wanted: int) -> None:
-    wrong = wrong_step(PATCHED[now], PATCHED[wanted])
+    wrong = wrong_step(f"1.{now}.4", f"1.{wanted}.2")
     assert (wrong == "") is (abs(now - wanted) <= 1)
     if wrong:
-        assert f"the next is 1.{now + (1 if wanted > now else -1)}" in wrong
+        assert wrong.endswith(f"the next is 1.{now + (1 if wanted > now else -1)}")
 
 
 def test_the_way_back_is_to_the_older_one_of_two_patches_too() -> None:

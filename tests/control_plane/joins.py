@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from control_plane.host.api import ApiError
 from stacks.certificates import new_authority
-from tests.control_plane.real_api import TOKEN, RealApi, running, started
+from tests.control_plane.real_api import TOKEN, RealApi, running, started, trusting
 
 CSR = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -79,8 +78,7 @@ class Cluster:
 
     def as_(self, method: str, path: str, body: Any = None, *, bearer: str = "", identity: Path | None = None) -> Any:
         """(HTTP status, answer) of a request by the bearer of a token, or with a certificate."""
-        tls = ssl.create_default_context()
-        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        tls = trusting()
         if identity:
             tls.load_cert_chain(identity)
         connection = http.client.HTTPSConnection("127.0.0.1", self.real.port, timeout=30, context=tls)

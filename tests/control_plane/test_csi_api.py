@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +16,18 @@ from control_plane.host.api import ApiError
 from control_plane.host.bootstrap import apply
 from control_plane.objects import applied as admission_applied
 from tests.control_plane.csi_support import CLOUDS, applied
-from tests.control_plane.real_api import RealApi, running
+from tests.control_plane.real_api import RealApi, plain
+from tests.sharing import shared
 from tests.tenancy.real import until
 
+pytestmark = pytest.mark.xdist_group("plain_api")
 MERGE = "application/merge-patch+json"
 CLASS = "/apis/storage.k8s.io/v1/storageclasses/block"
 
 
-@pytest.fixture(scope="module")
-def api(program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
-    with running(program, tmp_path_factory.mktemp("api")) as ready:
-        yield ready
+@pytest.fixture
+def api(tmp_path_factory: pytest.TempPathFactory) -> RealApi:
+    return shared("api", lambda: plain(tmp_path_factory.mktemp("api")))
 
 
 class _Client:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import http.client
+import http
 import json
 import shutil
-import ssl
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ from cluster.artefacts import ArtefactSource, catalogue
 from cluster.outputs import ArtefactOutput, ClusterOutputs
 from cluster.releases import SUPPORTED
 from cluster.spec import Cluster
+from cluster.versions import KUBERNETES
 from control_plane import flags, kubeadm, paths, scheduler
 from control_plane.flags import Flags
 from control_plane.render import host_config
@@ -27,7 +27,7 @@ from operations.access import Access
 from operations.upgrade import versions
 from stacks.certificates import new_authority
 from stacks.pki import encryption_config
-from tests.control_plane.real_api import PATIENCE_S, TOKEN, RealApi, started, storing
+from tests.control_plane.real_api import PATIENCE_S, TOKEN, Line, RealApi, started, storing
 from tests.ports import free_ports
 from tools import manifest
 
@@ -36,7 +36,9 @@ RELEASES = [release.tested for release in SUPPORTED.values()]
 Program = Callable[[str], Path]
 
 
-@pytest.fixture(params=RELEASES)
+@pytest.fixture(
+    params=[pytest.param(each, marks=[pytest.mark.soak] if each != KUBERNETES else []) for each in RELEASES]
+)
 def release(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -70,6 +72,7 @@ def test_kubeadm_takes_our_configuration(at: Program, cluster: Cluster, tmp_path
     assert said([at("kubeadm"), "config", "validate", "--config", written(cluster, tmp_path)]).strip() == "ok"
 
 
+@pytest.mark.soak
 def test_kube_proxies_of_two_releases_differ_by_their_image_alone(
     program: Program, build: Callable[..., Cluster], tmp_path: Path
 ) -> None:
@@ -123,16 +126,10 @@ def command(program: Path, values: Mapping[str, str], folder: Path) -> list[str]
 
 
 def answers(port: int, path: str) -> bool:
-    tls = ssl.create_default_context()
-    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=tls)
     try:
-        connection.request("GET", path, headers={"Authorization": f"Bearer {TOKEN}"})
-        return connection.getresponse().status == 200
+        return Line(port).ask("GET", path, headers={"Authorization": f"Bearer {TOKEN}"})[0] == http.HTTPStatus.OK
     except OSError:
         return False
-    finally:
-        connection.close()
 
 
 @contextmanager

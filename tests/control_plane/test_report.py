@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import http.client
+import http
 import json
 import os
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,10 @@ from control_plane import reports
 from control_plane.host import report
 from control_plane.host.api import Api, ApiError
 from control_plane.objects import applied
-from tests.control_plane.real_api import TOKEN, RealApi, running
+from tests.control_plane.real_api import RealApi, plain
+from tests.sharing import shared
 
+pytestmark = pytest.mark.xdist_group("plain_api")
 NOW = 1_760_000_000.0
 
 
@@ -34,24 +35,19 @@ class AsReporter:
         self._api = api
 
     def call(self, method: str, path: str, body: Any = None, kind: str = "application/json") -> Any:
-        connection = http.client.HTTPSConnection("127.0.0.1", self._api.port, timeout=30, context=self._api._tls)
-        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": kind, "Impersonate-User": reports.USER}
-        connection.request(method, path, None if body is None else json.dumps(body).encode(), headers)
-        answer = connection.getresponse()
-        told = json.loads(answer.read() or b"null")
-        connection.close()
-        if answer.status >= http.HTTPStatus.BAD_REQUEST:
-            raise ApiError(answer.status, told["message"])
+        status, told = self._api.call(method, path, body, kind, as_user=reports.USER)
+        if status >= http.HTTPStatus.BAD_REQUEST:
+            raise ApiError(status, told["message"])
         return told
 
 
-@pytest.fixture(scope="module")
-def api(program: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
-    with running(program, tmp_path_factory.mktemp("api")) as ready:
-        for thing in reports.objects():
-            status, said = ready.apply(applied(thing))
-            assert status in (200, 201), said
-        yield ready
+@pytest.fixture
+def api(tmp_path_factory: pytest.TempPathFactory) -> RealApi:
+    ready = shared("api", lambda: plain(tmp_path_factory.mktemp("api")))
+    for thing in reports.objects():
+        status, said = ready.apply(applied(thing))
+        assert status in (200, 201), said
+    return ready
 
 
 def test_hosts_write_their_reports_again_and_again_and_remove_those_of_hosts_that_are_gone(

@@ -18,6 +18,7 @@ from controllers.kinds import KINDS
 from controllers.manifests import NAMESPACE, Wanted
 from operations.record import store
 from tests.controllers.account import DIRECTORY, TENANCY
+from tests.sharing import shared
 from tests.tenancy import hosts
 from tests.tenancy.real import Server, serving, until
 
@@ -49,10 +50,9 @@ def wanted(spec: Path) -> Wanted:
     )
 
 
-@pytest.fixture(scope="session")
-def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("controllers")) as made:
-        yield made
+@pytest.fixture
+def _server(tmp_path_factory: pytest.TempPathFactory) -> Server:
+    return shared("controllers", lambda: serving(tmp_path_factory.mktemp("controllers")))
 
 
 @pytest.fixture

@@ -35,11 +35,13 @@ class Given(Lease):
         return self._is_held
 
     @contextmanager
-    def holding(self, wait: Callable[[HeldError], None] | None = None) -> Iterator[None]:
+    def holding(
+        self, wait: Callable[[HeldError], None] | None = None, report: Callable[[str], None] = lambda _: None
+    ) -> Iterator[None]:
         while self.others:
             self.others -= 1
             assert wait
-            wait(HeldError("pod-b acts on this cluster as menagerie-tenancy-sync, and said so 3 s ago"))
+            wait(HeldError("pod-b acts on this cluster as menagerie-tenancy-sync; end it first"))
         self._is_held = True
         try:
             yield
@@ -137,7 +139,9 @@ def test_before_and_after_it_holds_the_lease_it_is_ready_only_while_the_api_answ
 def test_an_api_that_does_not_answer_is_asked_again() -> None:
     class Silent(Given):
         @contextmanager
-        def holding(self, wait: Callable[[HeldError], None] | None = None) -> Iterator[None]:
+        def holding(
+            self, wait: Callable[[HeldError], None] | None = None, report: Callable[[str], None] = lambda _: None
+        ) -> Iterator[None]:
             if self.others:
                 self.others -= 1
                 raise ApiException(status=503, reason="Service Unavailable")

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from controllers import contents
-from controllers.image import CODE, ImageError, build, push
+from controllers.image import CODE, build, push
 from controllers.kinds import TENANCY_SYNC
 from controllers.program.loop import PREFIX
+from oci.debian import ImageError
 from tests.control_plane.real_api import started
 from tests.controllers.account import DIRECTORY, token_of
 from tests.controllers.image import Container, config_of, layers_of, unpack

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Any
+from typing import IO, Any
 
 from kubernetes import client
 
@@ -16,6 +16,7 @@ from operations.waiting import wait_until
 
 NAME, PORT = "asked-all-the-time", 8080
 SERVE = f"mkdir -p /tmp/www && hostname > /tmp/www/index.html && exec httpd -f -p {PORT} -h /tmp/www"
+EVERY_S = 0.1
 RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -23,39 +24,40 @@ RESTRICTED = {
     "runAsUser": 65534,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
+# A connection for each request, as new clients come. Prints: when (UTC), HTTP status or 0, seconds, who answered or why none did.
+# It ends with its standard input.
+_ASK = """
+import select, sys, time
+from http.client import HTTPConnection, HTTPException
 
-OnHost = Callable[[Sequence[str]], str]
-"""Runs a command on one host of the lab; what it printed."""
+address, every, pause = sys.argv[1], float(sys.argv[2]), 0.0
+while not select.select([sys.stdin], [], [], pause)[0]:
+    begun, connection = time.time(), HTTPConnection(address, 80, timeout=2)
+    try:
+        connection.request("GET", "/")
+        answer = connection.getresponse()
+        status, who = answer.status, repr(answer.read()[:100])
+    except (OSError, HTTPException) as error:
+        status, who = 0, repr(error)
+    connection.close()
+    took = time.time() - begun
+    print(time.strftime("%H:%M:%S", time.gmtime(begun)), status, f"{took:.2f}", who, flush=True)
+    pause = max(every - took, 0)
+"""
 
 
 @dataclass
 class Probe:
-    """Asks a Service from a host, again and again.
+    """Requests to a Service from a host, one after another. failures: when (UTC), HTTP status or 0, seconds, and why."""
 
-    answers: HTTP status, "000" for none, -> how often. failures: when an answer was another than 200, UTC.
-    """
-
-    url: str
-    on_host: OnHost
-    answers: dict[str, int] = field(default_factory=dict)
+    asked: int = 0
     failures: list[str] = field(default_factory=list)
-    over: threading.Event = field(default_factory=threading.Event)
 
-    def run(self) -> None:
-        while not self.over.wait(0.2):
-            words = ["curl", "-s", "-m", "2", "-o", "/dev/null", "-w", "%{http_code}", self.url]
-            status = self.on_host(words)
-            self.answers[status] = self.answers.get(status, 0) + 1
-            if status != "200":
-                self.failures.append(f"{datetime.now(UTC):%H:%M:%S} {status}")
-
-    @property
-    def asked(self) -> int:
-        return sum(self.answers.values())
-
-    @property
-    def failed(self) -> int:
-        return self.asked - self.answers.get("200", 0)
+    def read(self, answers: IO[str]) -> None:
+        for line in answers:
+            self.asked += 1
+            if line.split()[1] != "200":
+                self.failures.append(line.strip())
 
 
 def _deployment() -> dict[str, Any]:
@@ -94,28 +96,42 @@ def _deployment() -> dict[str, Any]:
 
 
 @contextmanager
-def probing(api: client.ApiClient, on_host: OnHost) -> Iterator[Probe]:
-    """The workload and its probe for the length of a block; the namespace goes with it."""
+def workload(api: client.ApiClient) -> Iterator[client.V1ServiceSpec]:
+    """Three pods that are ready, and their Service, for the length of a block; the namespace goes with it."""
     core, apps = client.CoreV1Api(api), client.AppsV1Api(api)
     labels = {"app": NAME}
     core.create_namespace({"metadata": {"name": NAME}})
     apps.create_namespaced_deployment(NAME, _deployment())
     budget = {"metadata": {"name": NAME}, "spec": {"minAvailable": 2, "selector": {"matchLabels": labels}}}
     client.PolicyV1Api(api).create_namespaced_pod_disruption_budget(NAME, budget)
-    service = {"metadata": {"name": NAME}, "spec": {"selector": labels, "ports": [{"port": 80, "targetPort": PORT}]}}
-    address = core.create_namespaced_service(NAME, service).spec.cluster_ip
+    spec = {"type": "NodePort", "selector": labels, "ports": [{"port": 80, "targetPort": PORT}]}
+    made_of = core.create_namespaced_service(NAME, {"metadata": {"name": NAME}, "spec": spec}).spec
 
     def missing() -> str:
         ready = apps.read_namespaced_deployment(NAME, NAME).status.ready_replicas or 0
         return "" if ready == 3 else f"{ready} of 3 ready"
 
     wait_until(missing, 120, print)
-    made = Probe(f"http://{address}/", on_host)
-    thread = threading.Thread(target=made.run)
-    thread.start()
     try:
-        yield made
+        yield made_of
     finally:
-        made.over.set()
-        thread.join()
         core.delete_namespace(NAME)
+
+
+@contextmanager
+def probing(api: client.ApiClient, inside: Sequence[str]) -> Iterator[Probe]:
+    """The workload, asked all the time. inside: begins a command that runs on the host that asks."""
+    with workload(api) as service:
+        words = [*inside, "python3", "-c", _ASK, service.cluster_ip, str(EVERY_S)]
+        with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
+            assert asking.stdin
+            assert asking.stdout
+            made = Probe()
+            thread = threading.Thread(target=made.read, args=(asking.stdout,))
+            thread.start()
+            try:
+                yield made
+                assert asking.poll() is None, "whoever asks has ended"
+            finally:
+                asking.stdin.close()
+                thread.join()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -155,9 +154,16 @@ def test_a_worker_that_reboots_is_a_node_again_and_guarded_before_any_pod_runs(
     began = [int(on_host("systemctl", "show", "--value", "-p", "ActiveEnterTimestampMonotonic", u)) for u in units]
     assert began == sorted(began)
     assert "menagerie-metadata" in on_host("nft", "list", "tables")
-    since = time.time()
-    wait_until(lambda: "" if is_ready(core.read_node(WORKER)) else "not Ready", 90, print)
-    assert time.time() - since < 90
+    # By the worker's clock. Until the API has missed a few reports it says Ready of a host that is away.
+    started = 'date -d "$(systemctl show --value -p ExecMainStartTimestamp kubelet.service)" +%s'
+    booted = int(on_host("sh", "-c", started))
+    wait_until(lambda: "" if reported_ready(core.read_node(WORKER)) >= booted else "not Ready", 90, print)
+
+
+def reported_ready(node: client.V1Node) -> float:
+    """When its kubelet last said that it is Ready, in seconds since 1970; 0 where it is not."""
+    found = [each for each in node.status.conditions if (each.type, each.status) == ("Ready", "True")]
+    return float(found[0].last_heartbeat_time.timestamp()) if found else 0.0
 
 
 def test_status_counts_it(lab: Run) -> None:

@@ -16,6 +16,7 @@ from kubernetes import client
 from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput
 from operations.record import store
 from tests.operations.real_cluster import World, world
+from tests.sharing import shared
 
 
 def hosts(kind: str, count: int, section: int) -> tuple[HostOutput, ...]:
@@ -107,14 +108,9 @@ def server() -> Iterator[FakeServer]:
     listener.server_close()
 
 
-@pytest.fixture(scope="session")
-def _real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with world(tmp_path_factory.mktemp("cluster")) as made:
-        yield made
-
-
 @pytest.fixture
-def real(_real: World) -> Iterator[World]:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """A real API server with its controllers, and nothing in it."""
-    yield _real
-    _real.clear()
+    made = shared("cluster", lambda: world(tmp_path_factory.mktemp("cluster")))
+    yield made
+    made.clear()

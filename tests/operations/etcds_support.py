@@ -223,13 +223,16 @@ class Site:
 
 
 @contextlib.contextmanager
-def site(build: Any, folder: Path) -> Iterator[Site]:
-    """Three hosts with a member of main and one of events each; events have a quota of 16 MiB."""
+def site(build: Any, folder: Path, running: tuple[RoleName, ...] = ROLES) -> Iterator[Site]:
+    """Three hosts with a member of main and one of events each; events have a quota of 16 MiB.
+
+    Events alone wait for the disk. running: the etcds that are started.
+    """
     pid = os.getpid()
     nodes = f"127.{200 + pid // 256 % 50}.{pid % 256}.0/24"
     events = {"members": 3, "hosts": "main", "quota": "16MiB"}
     cluster = build({"network": {"nodes": nodes}, "etcd": {"events": events}})
-    fleet = Fleet(cluster, folder, {role: authority(role) for role in ROLES})
+    fleet = Fleet(cluster, folder, {role: authority(role) for role in ROLES}, unsynced=("main",))
     issue(fleet)
     repository = folder / "repository"
     repository.mkdir()
@@ -240,10 +243,10 @@ def site(build: Any, folder: Path) -> Iterator[Site]:
         stack.callback(lambda: [fleet.kill(name) for name in list(fleet.running)])
         for role in ROLES:
             for member in members(cluster, role, plan(cluster)):
-                fleet.start(role, member.name)
+                (fleet.start if role in running else fleet.place)(role, member.name)
         for host in {each.host for each in members(cluster, "main", plan(cluster))}:
             stack.enter_context(_agent(made, host))
-        for role in ROLES:
+        for role in running:
             fleet.wait_until_healthy(role)
         yield made
 
@@ -324,7 +327,7 @@ def moved(found: Settings, fleet: Fleet) -> Settings:
         role: each._replace(
             data_dir=under(each.name, each.data_dir),
             pki=under(each.name, each.pki),
-            metrics_port=fleet.metrics[each.name],
+            metrics_port=fleet.metrics_of(each.name),
         )
         for role, each in found.members.items()
     }

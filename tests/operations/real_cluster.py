@@ -12,24 +12,25 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-import urllib3
 from kubernetes import client
-from kubernetes.client.exceptions import ApiException
 
 from cluster import preflight, versions
 from operations.reboot import order
 from operations.reboot_needs import PROGRAM
 from remote.executor import UNREACHABLE, Done
-from tests.control_plane.real_api import TOKEN, RealApi, running
+from tests.control_plane.real_api import TOKEN, RealApi, running, spending_memory
 from tests.programs import program
 
 CONTROLLERS = "disruption-controller,replicaset-controller,daemonset-controller,job-controller"
+PODS = "/api/v1/namespaces/default/pods"
 _GOES_DOWN_S = 0.5
 
 
@@ -79,7 +80,7 @@ class World:
         configuration.api_key = {"authorization": f"Bearer {TOKEN}"}
         return client.ApiClient(configuration)
 
-    @property
+    @cached_property
     def core(self) -> client.CoreV1Api:
         return client.CoreV1Api(self.api())
 
@@ -137,7 +138,7 @@ class World:
             **more,
         }
         body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec}
-        self.call("POST", "/api/v1/namespaces/default/pods", body)
+        self.call("POST", PODS, body)
 
     def replicas(self, name: str, count: int, **spec: Any) -> None:
         """A ReplicaSet, whose pods the scheduler places."""
@@ -157,17 +158,23 @@ class World:
 
     def pods(self, node: str = "") -> list[str]:
         """Names of pods, of all or of one node."""
-        items = self.core.list_namespaced_pod("default").items
-        return sorted(item.metadata.name for item in items if not node or item.spec.node_name == node)
+        items = self._listed(PODS)
+        return sorted(each["metadata"]["name"] for each in items if not node or each["spec"].get("nodeName") == node)
 
     def ready(self, app: str) -> int:
-        items = self.core.list_namespaced_pod("default", label_selector=f"app={app}").items
-        return sum(item.status.phase == "Running" and not item.metadata.deletion_timestamp for item in items)
+        items = self._listed(f"{PODS}?labelSelector=app%3D{app}")
+        return sum(
+            each["status"]["phase"] == "Running" and "deletionTimestamp" not in each["metadata"] for each in items
+        )
+
+    def _listed(self, path: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.call("GET", path)["items"]
+        return found
 
     def end(self, pod: str) -> None:
         """Have a pod's containers end well, once they run."""
-        self.until(lambda: self.core.read_namespaced_pod(pod, "default").status.phase != "Pending")
-        self.merge(f"/api/v1/namespaces/default/pods/{pod}/status", {"status": {"phase": "Succeeded"}})
+        self.until(lambda: self.call("GET", f"{PODS}/{pod}")["status"]["phase"] != "Pending")
+        self.merge(f"{PODS}/{pod}/status", {"status": {"phase": "Succeeded"}})
 
     def until(self, what: Callable[[], bool], patience_s: float = 30) -> None:
         deadline = time.monotonic() + patience_s
@@ -201,15 +208,11 @@ class World:
 
     def live(self) -> None:
         """Until the test is over: kubelets, and hosts that come back."""
-        core = self.core
         while not self._over.wait(0.1):
-            try:
-                self._kubelets(core)
-            except (ApiException, AssertionError, urllib3.exceptions.HTTPError):
-                if not self._over.is_set():
-                    continue
+            with suppress(AssertionError, OSError, HTTPException):
+                self._kubelets()
 
-    def _kubelets(self, core: client.CoreV1Api) -> None:
+    def _kubelets(self) -> None:
         with self.lock:
             hosts = list(self.hosts.values())
         if not hosts:
@@ -219,19 +222,19 @@ class World:
                 host.boot_id, host.booted_at, host.reasons = str(uuid.uuid4()), time.time() - 1, list(host.after_boot)
                 self.say(host)
                 host.away_until = 0.0
-        nodes = core.list_node().items
-        self.seen_out.append(frozenset(node.metadata.name for node in nodes if node.spec.unschedulable))
-        for pod in core.list_namespaced_pod("default").items:
-            name, host_of = pod.metadata.name, self.hosts.get(pod.spec.node_name or "")
-            if host_of is None or host_of.away_until or pod.status.phase in ("Succeeded", "Failed"):
+        nodes = self._listed("/api/v1/nodes")
+        self.seen_out.append(frozenset(node["metadata"]["name"] for node in nodes if node["spec"].get("unschedulable")))
+        for pod in self._listed(PODS):
+            name, host_of = pod["metadata"]["name"], self.hosts.get(pod["spec"].get("nodeName", ""))
+            if host_of is None or host_of.away_until or pod["status"]["phase"] in ("Succeeded", "Failed"):
                 continue
-            path = f"/api/v1/namespaces/default/pods/{name}"
-            if pod.metadata.deletion_timestamp and name not in self.held:
+            path = f"{PODS}/{name}"
+            if "deletionTimestamp" in pod["metadata"] and name not in self.held:
                 self.server.call("DELETE", path, {"gracePeriodSeconds": 0})
-            elif pod.status.phase == "Pending":
+            elif pod["status"]["phase"] == "Pending":
                 # Of what was seen alone: a pod that a test has ended since is not brought back.
                 running = {
-                    "metadata": {"resourceVersion": pod.metadata.resource_version},
+                    "metadata": {"resourceVersion": pod["metadata"]["resourceVersion"]},
                     "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
                 }
                 self.server.call("PATCH", f"{path}/status", running, "application/strategic-merge-patch+json")
@@ -247,7 +250,7 @@ class World:
             self.server.call("DELETE", path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
 
         def gone() -> bool:
-            self.server.call("DELETE", "/api/v1/namespaces/default/pods", {"gracePeriodSeconds": 0})
+            self.server.call("DELETE", PODS, {"gracePeriodSeconds": 0})
             return self.pods() == []
 
         self.until(gone)
@@ -291,7 +294,7 @@ def world(
         for name, words in commands.items():
             log = ends.enter_context((folder / f"{name}.log").open("wb"))
             command = [paths[name], "--kubeconfig", kubeconfig, "--leader-elect=false", "--secure-port=0", *words]
-            process = ends.enter_context(subprocess.Popen(command, stdout=log, stderr=log))
+            process = ends.enter_context(subprocess.Popen(command, stdout=log, stderr=log, env=spending_memory()))
             ends.callback(process.kill)
         made = World(server, folder)
         thread = threading.Thread(target=made.live, daemon=True)

@@ -127,10 +127,10 @@ class RolledHost:
             self._units.started[unit] = self._after()
             self.restart_agent()
         elif unit in self._units.names:
-            role, name = self._units.names[unit]
+            _, name = self._units.names[unit]
             self._units.stop(unit)
             self._start(unit)
-            ended = self._until_ready(role, name)
+            ended = self._until_ready(name)
             if ended:
                 self._units.started[unit] = 0.0
             return ended
@@ -141,15 +141,11 @@ class RolledHost:
         self._units.start(unit)
         self._units.started[unit] = self._after()
 
-    def _until_ready(self, role: str, name: str) -> str:
+    def _until_ready(self, name: str) -> str:
         """As Type=notify: once the member has joined a quorum, or ended."""
-        member = next(each for each in self._here.values() if each.name == name)
-        number = int(member.name.rpartition("-")[2])
 
         def settled() -> bool:
-            only = slice(number - 1, number)
-            health = self._fleet.etcdctl(role, f"client-of-{role}", "endpoint", "health", members_=only)
-            return health.returncode == 0 or self._fleet.running[name].poll() is not None
+            return self._fleet.is_healthy(name) or self._fleet.running[name].poll() is not None
 
         until(settled, f"{name} ready or ended")
         ended = self._fleet.running[name].poll()

@@ -27,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture
 def here(build: Any, tmp_path: Any) -> Iterator[Site]:
-    with site(build, tmp_path) as made:
+    with site(build, tmp_path, running=("main",)) as made:
         yield made
 
 

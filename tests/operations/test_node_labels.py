@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from kubernetes import client
@@ -13,16 +13,16 @@ from cluster.spec import Cluster
 from control_plane import nodes
 from control_plane.objects import applied
 from operations import node_labels
-from tests.control_plane.real_api import TOKEN, RealApi, running
-from tests.programs import program
+from tests.control_plane.real_api import TOKEN, RealApi, plain
+from tests.sharing import shared
 
+pytestmark = pytest.mark.xdist_group("plain_api")
 PATH = f"/api/v1/namespaces/{names.NAMESPACE}/configmaps/{names.TABLE}"
 
 
-@pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealApi]:
-    with running(program, tmp_path_factory.mktemp("api")) as ready:
-        yield ready
+@pytest.fixture
+def real(tmp_path_factory: pytest.TempPathFactory) -> RealApi:
+    return shared("api", lambda: plain(tmp_path_factory.mktemp("api")))
 
 
 @pytest.fixture

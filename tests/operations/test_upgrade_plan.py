@@ -11,6 +11,7 @@ import pytest
 from cluster import versions
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
+from operations.upgrade.guard import left_to_upgrade
 from operations.upgrade.plan import GROUP, Stage, plan, wrong
 from operations.upgrade.versions import Running
 
@@ -194,3 +195,11 @@ def test_a_node_that_an_earlier_run_has_out_of_service_is_brought_back_whatever_
 )
 def test_what_a_node_says_of_its_runtime(runtime: str, containerd: str) -> None:
     assert NodePrograms.said("v1.36.4", runtime) == NodePrograms("1.36.4", containerd)
+
+
+def test_workers_that_are_left_out_are_named_with_the_way_out(build: Callable[..., Cluster]) -> None:
+    assert left_to_upgrade(build(), frozenset({"worker-1"})) == (
+        "1 workers run another release of Kubernetes or containerd and are left out (worker-1); drained, by "
+        "./menagerie upgrade lab"
+    )
+    assert left_to_upgrade(build(), frozenset()) == ""

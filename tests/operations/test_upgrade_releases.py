@@ -24,7 +24,7 @@ from operations.drain import Mark, Rules, cordon
 from operations.status import Item
 from operations.upgrade import addons, preflight
 from operations.upgrade import versions as found_versions
-from operations.upgrade.guard import left_to_upgrade, other_workers
+from operations.upgrade.guard import other_workers
 from operations.upgrade.plan import Plan, plan
 from operations.upgrade.preflight import Look, deprecated, findings
 from operations.upgrade.versions import Running
@@ -34,6 +34,7 @@ from tools import manifest
 
 # Servers made their certificates themselves, a second ago.
 pytestmark = [
+    pytest.mark.soak,  # which builds the release before
     pytest.mark.xdist_group("releases"),
     pytest.mark.filterwarnings("ignore::urllib3.exceptions.InsecureRequestWarning"),
 ]
@@ -387,14 +388,6 @@ def test_what_nodes_run_and_which_an_earlier_run_has_out_of_service_is_read_from
     silent = NodePrograms()
     assert found.nodes == {"worker-1": NodePrograms(NEW, "2.2.9"), "worker-2": silent, "worker-3": silent}
     assert found.begun == {"worker-2"}
-
-
-def test_workers_that_are_left_out_are_named_with_the_way_out(build: Callable[..., Cluster]) -> None:
-    assert left_to_upgrade(build(), frozenset({"worker-1"})) == (
-        "1 workers run another release of Kubernetes or containerd and are left out (worker-1); drained, by "
-        "./menagerie upgrade lab"
-    )
-    assert left_to_upgrade(build(), frozenset()) == ""
 
 
 @pytest.mark.usefixtures("older")

@@ -28,6 +28,7 @@ from control_plane import gpu
 from control_plane import preflight as rights
 from control_plane.host.api import Api, ApiError
 from control_plane.host.preflight import Gate
+from tests.control_plane.real_api import spending_memory
 from tests.ports import free_port
 from tests.programs import built, needs
 
@@ -125,7 +126,8 @@ class Server:
 
     def start(self, folder: Path, words: list[str]) -> None:
         with (folder / f"{words[0]}.log").open("wb") as log:
-            self.processes.append(subprocess.Popen([BUILT[words[0]], *words[1:]], stdout=log, stderr=log))
+            command = [BUILT[words[0]], *words[1:]]
+            self.processes.append(subprocess.Popen(command, stdout=log, stderr=log, env=spending_memory()))
 
     def api(self, user: str, group: str = "") -> Api:
         return Api(self.ca.kubeconfig(user, group, self.port))

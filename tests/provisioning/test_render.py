@@ -177,9 +177,13 @@ class Disks:
         (self.root / "dev" / "disk" / "by-id" / by_id).symlink_to(device)
         return device
 
+    def placed(self, script: str) -> str:
+        """It calls stand-ins by their paths: a busybox may be built to prefer its own wget to what PATH has."""
+        return re.sub(r"(?<![\w/.-])(wget|debconf-set)(?= )", rf"{self.programs}/\1", script)
+
     def choose(self, script: str) -> tuple[int, list[str]]:
         path = self.root / "disk.sh"
-        path.write_text(script)
+        path.write_text(self.placed(script))
         environment = {"PATH": str(self.programs), "MENAGERIE_ROOT": str(self.root)}
         done = subprocess.run(
             [self.programs / "sh", path], env=environment, capture_output=True, text=True, check=False
@@ -204,13 +208,17 @@ def test_the_installer_runs_what_ipxe_gave_it_and_nothing_that_a_server_answers_
     wget = disks.programs / "wget"
     wget.write_text(f'#!/bin/sh\nwhile [ "$1" != -O ]; do shift; done\necho "echo >> {owned}" > "$2"\n')
     for script in ("disk.sh", "late.sh"):
-        (disks.root / script).write_text(made[f"{FIRST}/{script}"] if script == "disk.sh" else "exit 0\n")
+        (disks.root / script).write_text(disks.placed(made[f"{FIRST}/{script}"]) if script == "disk.sh" else "exit 0\n")
     for name in ("partman/early_command", "preseed/late_command"):
         (line,) = re.findall(rf"^d-i {name} string (.*)$", made[f"{FIRST}/preseed.cfg"], re.MULTILINE)
         command = re.sub(r"(?<=\s)(/tmp)?/(?=\w+\.sh)", f"{disks.root}/", line).replace("while :", "while false")
         environment = {"PATH": str(disks.programs), "MENAGERIE_ROOT": str(disks.root)}
         done = subprocess.run(
-            [disks.programs / "sh", "-c", command], env=environment, capture_output=True, text=True, check=False
+            [disks.programs / "sh", "-c", disks.placed(command)],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert (done.returncode, done.stderr) == (0, "")
     assert not owned.exists()

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from tests.roles import playing
+
 ROOT = Path(__file__).parents[2]
 PLAY = """
 - hosts: localhost
@@ -93,9 +95,6 @@ class Host:
 
     def play(self, *words: str, before: str = "true", after: str = "true", **variables: Any) -> Ran:
         """The role; `before` and `after` are shell scripts beside it, on the same host."""
-        ansible = str(Path(sys.executable).parent / "ansible-playbook")
-        command = [ansible, "-i", "localhost,", "-e", json.dumps(variables), *words, str(self.folder / "play.yml")]
-        script = f"{before}; {shlex.join(command)}; code=$?; {after}; exit $code"
         environment = {
             **os.environ,
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
@@ -106,6 +105,9 @@ class Host:
             "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
             "LC_ALL": "C.UTF-8",
         }
+        given = ["-i", "localhost,", "-e", json.dumps(variables), *words, str(self.folder / "play.yml")]
+        command = shlex.join([*playing.words(environment), *given])
+        script = f"{before}; {command}; code=$?; {after}; exit $code"
         former = len(self.asked())
         done = subprocess.run(
             self.inside(script), cwd=self.folder, env=environment, capture_output=True, text=True, check=False

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from cluster.kernel import Iommu, Kernel, command_line
+from tests.roles import playing
 
 FILE = Path(__file__).parents[2] / "roles" / "boot" / "files" / "menagerie_boot.py"
 UPDATE_GRUB = """#!/bin/sh
@@ -214,18 +215,19 @@ def play(folder: Path, *words: str, **variables: Any) -> subprocess.CompletedPro
             layer.mkdir(parents=True, exist_ok=True)
         covers.append(f"mount -t overlay x -o lowerdir={name},upperdir={layers[0]},workdir={layers[1]} {name}")
     given = ["-i", "localhost,", "-e", json.dumps(variables), *words, str(folder / "play.yml")]
-    command = " && ".join([*covers, "echo mounted", f'exec {Path(sys.executable).parent}/ansible-playbook "$@"'])
+    command = " && ".join([*covers, "echo mounted", 'exec "$@"'])
     environment = {
         **os.environ,
         "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
         "ANSIBLE_ROLES_PATH": str(root / "roles"),
         "ANSIBLE_LIBRARY": str(root / "roles" / "modules"),
         "ANSIBLE_MODULE_UTILS": str(root / "roles" / "module_utils"),
+        "ANSIBLE_LOOKUP_PLUGINS": str(root / "roles" / "lookups"),
         "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
         "LC_ALL": "C.UTF-8",
     }
     done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", command, "sh", *given],
+        ["unshare", "--mount", "sh", "-c", command, "sh", *playing.words(environment), *given],
         cwd=folder, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if not done.stdout.startswith("mounted"):

@@ -14,6 +14,7 @@ import pytest
 
 from cluster.roce import Device, Roce
 from roce.host import settings
+from tests.roles import playing
 from tests.roles.placed import placed
 
 ROOT = Path(__file__).parents[2]
@@ -21,12 +22,12 @@ RAILS = {"rail-0": Device(pci="0000:1a:00.0"), "rail-1": Device(interface="ens2f
 SETTINGS = settings(Roce(rails={"gpu": RAILS}), "gpu")
 
 NOTING = """
-import json, sys
+import json, os, sys
 from ansible.module_utils.basic import _load_params
 
 if __name__ == "__main__":
     params = {key: value for key, value in _load_params().items() if not key.startswith("_ansible")}
-    with open("FOLDER/declared.json", "w") as out:
+    with open(os.environ["DECLARED"], "w") as out:
         json.dump(params, out)
     sys.exit(print(json.dumps({"changed": False})))
 """
@@ -50,11 +51,16 @@ class Ran(NamedTuple):
     declared: dict[str, Any]
 
 
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("library")
+    (made / "host_state.py").write_text(NOTING)
+    return made
+
+
 @pytest.fixture
-def play(tmp_path: Path):
+def play(tmp_path: Path, library: Path):
     """play("--check", answer={...}, code=2): the role on this machine; `answer` is what menagerie-roce says."""
-    (tmp_path / "library").mkdir()
-    (tmp_path / "library" / "host_state.py").write_text(NOTING.replace("FOLDER", str(tmp_path)))
     (tmp_path / "play.yml").write_text(PLAY)
     program = tmp_path / "menagerie-roce"
 
@@ -65,15 +71,17 @@ def play(tmp_path: Path):
             (tmp_path / "answer").write_text(json.dumps(answer))
             (tmp_path / "code").write_text(str(code))
         given = json.dumps({"_roce_program": str(program), **variables})
-        command = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "localhost,", "-e", given, *words]
+        asked, declared = tmp_path / "asked", tmp_path / "declared.json"
         environment = {
             **os.environ,
             "ANSIBLE_ROLES_PATH": str(ROOT / "roles"),
-            "ANSIBLE_LIBRARY": str(tmp_path / "library"),
+            "ANSIBLE_LIBRARY": str(library),
             "ANSIBLE_LOOKUP_PLUGINS": str(ROOT / "roles" / "lookups"),
             "ANSIBLE_PYTHON_INTERPRETER": sys.executable,
+            "DECLARED": str(declared),
             "LC_ALL": "C.UTF-8",
         }
+        command = [*playing.words(environment), "-i", "localhost,", "-e", given, *words]
         done = subprocess.run(
             [*command, str(tmp_path / "play.yml")],
             cwd=tmp_path,
@@ -82,7 +90,6 @@ def play(tmp_path: Path):
             text=True,
             check=False,
         )
-        asked, declared = tmp_path / "asked", tmp_path / "declared.json"
         return Ran(
             done.returncode,
             done.stdout + done.stderr,

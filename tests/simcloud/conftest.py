@@ -17,7 +17,10 @@ from simcloud.rules import Offers
 from simcloud.server import CLOUDS, simulated_clouds
 from simcloud.simulation import SimulatedCloud
 from simcloud.world import Record, World
+from stacks import lean
+from stacks.commands import Command, Stack, Workspace
 from tests.programs import program
+from tests.stacks.engines import QUICK
 
 PLACES = {
     "aws": {"region": "eu-west-1"},
@@ -63,7 +66,7 @@ class Engine:
     """The engine with one stack over a world. program: exchange it between runs."""
 
     def __init__(
-        self, cli: auto.PulumiCommand, folder: Path, world: World, faults: Faults, environment: Mapping[str, str]
+        self, cli: Command, folder: Path, world: World, faults: Faults, environment: Mapping[str, str]
     ) -> None:
         self.world = world
         self.faults = faults
@@ -74,42 +77,51 @@ class Engine:
             for cloud, places in PLACES.items()
             for name, value in places.items()
         }
-        options = auto.LocalWorkspaceOptions(
+        home = folder / "home"
+        home.mkdir(exist_ok=True)
+        lean.without_log_files(home)
+        workspace = Workspace(
             work_dir=str(folder),
             pulumi_command=cli,
+            program=lean.program(self._declare),
             project_settings=auto.ProjectSettings(
                 name="apes", runtime="python", backend=auto.ProjectBackend(url=f"file://{folder / 'state'}")
             ),
             stack_settings={"sim": auto.StackSettings(config=configuration)},
             env_vars={
                 **environment,
+                **QUICK,
                 "PULUMI_CONFIG_PASSPHRASE": "tests",
                 "PULUMI_SKIP_UPDATE_CHECK": "true",
                 "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-                "PULUMI_HOME": str(folder / "home"),
+                "PULUMI_HOME": str(home),
             },
         )
-        self.stack = auto.create_or_select_stack(
-            "sim", project_name="apes", program=lambda: self.program(), opts=options
-        )
-        # After each run the Automation API asks the CLI three times more, which takes longer than the run.
+        self.stack = Stack.of("sim", workspace)
+        # After each run the Automation API asks the CLI twice more, which takes longer than the run.
         self.stack.outputs = dict
         self.stack.info = lambda *_: object()
+
+    def _declare(self) -> None:
+        lean.without_former_types()
+        self.program()
 
     def preview(self, **options: bool) -> dict[str, int]:
         """Operation -> number of the clouds' resources."""
         seen: Counter[str] = Counter()
-        self.stack.preview(on_event=lambda event: seen.update(_operation(event)), **options)
+        with lean.few_collections():
+            self.stack.preview(on_event=lambda event: seen.update(_operation(event)), **options)
         return dict(seen)
 
     def up(self, **options: bool) -> dict[str, int]:
         """Operation -> number of the clouds' resources."""
         seen: Counter[str] = Counter()
-        self.stack.up(on_event=lambda event: seen.update(_operation(event)), **options)
+        with lean.few_collections():
+            self.stack.up(on_event=lambda event: seen.update(_operation(event)), **options)
         return dict(seen)
 
     def outputs(self) -> dict[str, Any]:
-        return {name: output.value for name, output in auto.Stack.outputs(self.stack).items()}
+        return {name: output.value for name, output in Stack.outputs(self.stack).items()}
 
     def refused(self, run: Callable[..., object] | None = None, **options: object) -> str:
         """What an update that fails says."""
@@ -127,17 +139,17 @@ def _operation(event: EngineEvent) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def cli(tmp_path_factory: pytest.TempPathFactory) -> auto.PulumiCommand:
+def cli(tmp_path_factory: pytest.TempPathFactory) -> Command:
     pulumi = program("pulumi")
     # The Automation API looks for bin/pulumi below a root.
     root = tmp_path_factory.mktemp("cli")
     (root / "bin").mkdir()
     (root / "bin" / "pulumi").symlink_to(str(pulumi))
-    return auto.PulumiCommand(root=str(root), skip_version_check=True)
+    return Command(root)
 
 
 @pytest.fixture
-def engine(cli: auto.PulumiCommand, tmp_path: Path) -> Iterator[Callable[..., Engine]]:
+def engine(cli: Command, tmp_path: Path) -> Iterator[Callable[..., Engine]]:
     """engine(world): the one stack of this test over a world; called again, over another."""
     with ExitStack() as stack:
 

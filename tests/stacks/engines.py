@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
+
+import pytest
 
 from simcloud.faults import Faults
 
 _T = TypeVar("_T")
 _RUNS = 3
+
+QUICK = {"GOGC": "200"}
+"""Variables of an engine that may have memory for less CPU; a validation asks for the opposite (`validation.private`)."""
+
+
+@contextmanager
+def attached(plugin: str) -> Iterator[None]:
+    """Let engines that begin within a block ask one process for keys (`validation.plugin`). They would start two for each run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PULUMI_DEBUG_PROVIDERS", plugin)
+        yield
 
 
 def kill_engine() -> None:

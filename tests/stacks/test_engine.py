@@ -1,11 +1,15 @@
-"""Keys and certificates under the real Pulumi engine, with its state in a folder."""
+"""Keys and certificates under the real Pulumi engine, with its state in a folder.
+
+All keys of a cluster are made once, and their rings rotated side by side (`life`); what needs no more has a few of its own.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,14 +19,70 @@ import pytest
 from cluster.key_rings import Ring, RingName
 from cluster.load import load_cluster
 from cluster.spec import Cluster
+from etcd.members import members
 from network import addresses
 from stacks import pki, pki_resources
 from stacks.automation import ClusterStack, Summary
+from stacks.certificates import Request
 from stacks.errors import StackError
 from stacks.protection import is_protected
+from stacks.steps import Recording
 from tests.programs import program
+from validation.plugin import dynamic_resources
 
 ROOT = Path(__file__).resolve().parents[2]
+PROVIDERS = "PULUMI_DEBUG_PROVIDERS"
+PROVIDER = "pulumi:providers:"
+
+STATES = ("made", "both", "promoted", "last")
+ROTATED: Mapping[RingName, tuple[str, ...]] = {
+    "encryption": ("1", "1,2", "2,1", "2"),
+    "service-account": ("1", "1,2", "2,1", "2"),
+    "etcd-main-ca": ("1", "1,2", "2,1", "2"),
+    "front-proxy-ca": ("1", "1,2", "2,1", "2"),
+    "kubelet-serving-ca": ("0", "0,1", "1,0", "1"),
+}
+"""Ring -> its state in each of `STATES`."""
+
+
+@dataclass
+class Life:
+    """A stack with every key of a cluster, by what each `up` of it was called.
+
+    done: operation and name of what it changed, but for providers, whose inputs are the configuration. values: outputs.
+    protected: names. refused: what it said to a wrong state. untouched: that it changed nothing then.
+    """
+
+    cluster: Cluster
+    program: Callable[[], None]
+    folder: Path
+    summaries: dict[str, Summary] = field(default_factory=dict)
+    done: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    values: dict[str, dict[str, str]] = field(default_factory=dict)
+    protected: dict[str, set[str]] = field(default_factory=dict)
+    refused: str = ""
+    untouched: bool = False
+
+    def opened(self) -> ClusterStack:
+        return ClusterStack(self.cluster, self.program, program("pulumi"), self.folder)
+
+    def up(self, called: str, stack: ClusterStack) -> None:
+        recording = Recording()
+        self.summaries[called], outputs = stack.up(recording)
+        steps = [step for step in recording.steps if not step.type.startswith(PROVIDER)]
+        self.done[called] = {(step.operation, step.name) for step in steps}
+        self.values[called] = {name: str(value) for name, value in outputs.items()}
+
+    def of(self, *names: str) -> list[tuple[str, ...]]:
+        """The values of these names in each of `STATES`."""
+        return [tuple(self.values[state][name] for name in names) for state in STATES]
+
+    def changed(self, beginning: str) -> list[set[str]]:
+        """Of the names that begin so, those whose values each step of the rotation changed."""
+        return [
+            {name for name in after if name.startswith(beginning) and after[name] != before[name]}
+            for before, after in pairwise(self.values[state] for state in STATES)
+        ]
 
 
 @pytest.fixture(scope="session")
@@ -35,52 +95,101 @@ def engine() -> Path:
     return program("pulumi")
 
 
-@pytest.fixture
-def stack(cluster: Cluster, engine: Path, tmp_path: Path) -> Callable[[Callable[[], None]], ClusterStack]:
-    return lambda program: ClusterStack(cluster, program, engine, tmp_path)
+@pytest.fixture(scope="module")
+def plugin() -> Iterator[str]:
+    """One process that serves the keys of all runs but the first: an engine would start two for each."""
+    with dynamic_resources() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def life(plugin: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
+    """Made by an engine that starts its own plugins, found as it was, and every ring of `ROTATED` rotated to its end."""
+    horus = load_cluster(ROOT / "inventories" / "horus" / "cluster.yaml")
+    life = Life(horus, _keys(horus), tmp_path_factory.mktemp("life"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PULUMI_CONFIG_PASSPHRASE", "of this test")
+        patch.delenv(PROVIDERS, raising=False)
+        stack = life.opened()
+        for number, state in enumerate(STATES):
+            _configure(stack, {ring: states[number] for ring, states in ROTATED.items()})
+            life.up(state, stack)
+            life.protected[state] = {urn.rpartition("::")[2] for urn in stack.protected()}
+            patch.setenv(PROVIDERS, plugin)
+            if state == "made":
+                life.up("again", stack)
+        life.up("at the end", stack)
+        before = _ids(stack)
+        _configure(stack, {"encryption": "1,3"})
+        with pytest.raises(StackError) as refused:
+            stack.up()
+        life.refused, life.untouched = str(refused.value), _ids(stack) == before
+        yield life
+
+
+def _ids(stack: ClusterStack) -> dict[str, str]:
+    """URN -> id of what is in the state, but for providers."""
+    found = stack.deployment()["resources"]
+    return {each["urn"]: each.get("id", "") for each in found if not each["type"].startswith(PROVIDER)}
+
+
+def _configure(stack: ClusterStack, rings: Mapping[RingName, str]) -> None:
+    said = {f"menagerie:{pki.ring_key(ring)}": pulumi.automation.ConfigValue(state) for ring, state in rings.items()}
+    stack._stack.set_all_config(said)
 
 
 def _keys(cluster: Cluster) -> Callable[[], None]:
     def program() -> None:
         made = pki.Pki(cluster, addresses.plan(cluster))
+        for name, value in {**made.for_api_server(), **made.for_member("etcd-main-1")}.items():
+            pulumi.export(name, pulumi.Output.secret(value))
         pulumi.export("operator", made.admin.certificate)
         pulumi.export("operator_key", made.admin.private_key)
 
     return program
 
 
-def test_a_second_up_finds_every_key_as_it_was(
-    cluster: Cluster, stack: Callable[[Callable[[], None]], ClusterStack]
-) -> None:
-    first, before = stack(_keys(cluster)).up()
+@pytest.fixture
+def stack(
+    cluster: Cluster, engine: Path, plugin: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., ClusterStack]:
+    """stack(program): the lab's, with that program. Its state is in the test's own folder."""
+    monkeypatch.setenv(PROVIDERS, plugin)
+    return lambda program, settings=None: ClusterStack(cluster, program, engine, tmp_path, settings)
+
+
+def _few() -> None:
+    """An authority, and a certificate with its key."""
+    authority = pki_resources.Authority("few-ca", "few", pulumi.ResourceOptions())
+    made = pki_resources.Certificate("few", authority, Request("few"), pulumi.ResourceOptions())
+    pulumi.export("certificate", made.certificate)
+    pulumi.export("key", made.private_key)
+
+
+def test_a_second_up_finds_every_key_as_it_was(life: Life) -> None:
+    first, second = life.summaries["made"], life.summaries["again"]
     assert first.changed == first.changes["create"] > 20
-    second, after = stack(_keys(cluster)).up()
     assert set(second.changes) == {"same"}
-    assert stack(_keys(cluster)).outputs() == after == before
-    assert stack(_keys(cluster)).secret_outputs() == {"operator_key"}
+    assert life.values["again"] == life.values["made"]
+    assert life.opened().outputs() == life.values["at the end"]
+    assert life.opened().secret_outputs() == set(life.values["made"]) - {"operator"}
 
 
-def test_beside_a_checkpoint_lies_no_file_that_a_killed_run_could_leave_empty(
-    stack: Callable[[Callable[[], None]], ClusterStack], tmp_path: Path
-) -> None:
-    stack(lambda: pulumi.export("a", "b")).up()
-    assert list(tmp_path.rglob("stacks/**/lab.json"))
-    assert list(tmp_path.rglob("*.attrs")) == []
+def test_beside_a_checkpoint_lies_no_file_that_a_killed_run_could_leave_empty(life: Life) -> None:
+    assert list(life.folder.rglob("stacks/**/horus.json"))
+    assert list(life.folder.rglob("*.attrs")) == []
 
 
-def test_keys_are_ciphertext_in_the_state(
-    cluster: Cluster, stack: Callable[[Callable[[], None]], ClusterStack], tmp_path: Path
-) -> None:
-    stack(_keys(cluster)).up()
-    texts = [path.read_text(errors="replace") for path in (tmp_path / "pulumi").rglob("*") if path.is_file()]
+def test_keys_are_ciphertext_in_the_state(life: Life) -> None:
+    texts = [path.read_text(errors="replace") for path in (life.folder / "pulumi").rglob("*") if path.is_file()]
     assert any("BEGIN CERTIFICATE" in text for text in texts)
     assert not any("PRIVATE KEY" in text for text in texts)
 
 
 def test_a_lock_whose_holder_died_does_not_stop_the_next_run(
-    cluster: Cluster, stack: Callable[[Callable[[], None]], ClusterStack], tmp_path: Path
+    cluster: Cluster, stack: Callable[..., ClusterStack], tmp_path: Path
 ) -> None:
-    stack(_keys(cluster)).preview()
+    opened = stack(_few)
     lock = tmp_path / "pulumi" / ".pulumi" / "locks" / "organization" / "menagerie" / cluster.name / "dead.json"
     lock.parent.mkdir(parents=True, exist_ok=True)
     # 2^22 is Linux's largest process id, and 64-bit machines never reach it.
@@ -91,27 +200,29 @@ def test_a_lock_whose_holder_died_does_not_stop_the_next_run(
         "timestamp": "2026-01-01T00:00:00Z",
     }
     lock.write_text(json.dumps(holder))
-    assert stack(_keys(cluster)).up()[0].changes["create"] > 20
+    assert opened.up()[0].changes == {"create": 3}
 
 
 def test_creates_that_a_killed_run_left_under_way_are_forgotten_and_no_key_is_written_in_clear(
-    cluster: Cluster, stack: Callable[[Callable[[], None]], ClusterStack], tmp_path: Path
+    cluster: Cluster, stack: Callable[..., ClusterStack], tmp_path: Path
 ) -> None:
-    _, before = stack(_keys(cluster)).up()
+    opened = stack(_few)
+    _, before = opened.up()
     (state,) = (tmp_path / "pulumi" / ".pulumi" / "stacks").rglob(f"{cluster.name}.json")
     content = json.loads(state.read_text())
     latest = content["checkpoint"]["latest"]
     latest["pending_operations"] = [{"resource": latest["resources"][-1], "type": "creating"}]
     state.write_text(json.dumps(content))
     (tmp_path / "turn").write_text("process 1, since 07:00:00")
-    summary, after = stack(_keys(cluster)).up()
+    summary, after = opened.up()
     assert (set(summary.changes), after) == ({"same"}, before)
+    assert "PRIVATE KEY" in str(before["key"])
     assert "creating" not in state.read_text()
     assert not [path for path in tmp_path.glob("*.json") if "PRIVATE KEY" in path.read_text()]
 
 
 def test_what_a_program_refuses_is_told_without_the_engine_s_own_words(
-    stack: Callable[[Callable[[], None]], ClusterStack],
+    stack: Callable[..., ClusterStack],
 ) -> None:
     def program() -> None:
         raise ValueError("network.nodes 10.0.0.0/28 has no room for api-1; use a /24 or larger")
@@ -138,27 +249,27 @@ def test_a_secret_of_the_configuration_lies_encrypted_in_the_file_that_the_ordin
     assert "not-to-be-seen" not in file.read_text()
 
 
-def test_protection_is_let_go_without_making_anything_new(cluster: Cluster, engine: Path, tmp_path: Path) -> None:
+def test_protection_is_let_go_without_making_anything_new(stack: Callable[..., ClusterStack]) -> None:
     names = ["kept"]
 
     def program() -> None:
         for name in names:
             pki_resources.Secret(name, "hex", pulumi.ResourceOptions(protect=is_protected()))
 
-    stack = ClusterStack(cluster, program, engine, tmp_path)
-    stack.up()
-    assert [urn.rpartition("::")[2] for urn in stack.protected()] == ["kept"]
+    opened = stack(program)
+    opened.up()
+    assert [urn.rpartition("::")[2] for urn in opened.protected()] == ["kept"]
     names.append("new")
-    stack.let_go()
-    assert stack.protected() == []
-    assert [r["urn"].rpartition("::")[2] for r in stack.deployment()["resources"]].count("new") == 0
-    stack.up()
-    assert sorted(urn.rpartition("::")[2] for urn in stack.protected()) == ["kept", "new"]
+    opened.let_go()
+    assert opened.protected() == []
+    assert [r["urn"].rpartition("::")[2] for r in opened.deployment()["resources"]].count("new") == 0
+    opened.up()
+    assert sorted(urn.rpartition("::")[2] for urn in opened.protected()) == ["kept", "new"]
 
 
 @pytest.mark.timeout(400)
 def test_some_resources_are_brought_up_with_what_they_are_made_from_and_no_other(
-    cluster: Cluster, engine: Path, tmp_path: Path
+    stack: Callable[..., ClusterStack],
 ) -> None:
     """As `upgrade` replaces one API server of a lab."""
 
@@ -174,120 +285,87 @@ def test_some_resources_are_brought_up_with_what_they_are_made_from_and_no_other
     def forms() -> dict[str, str]:
         return {
             resource["urn"].rpartition("::")[2]: resource["inputs"]["kind"]
-            for resource in stack.deployment()["resources"]
+            for resource in opened.deployment()["resources"]
             if "kind" in resource.get("inputs", {})
         }
 
-    ClusterStack(cluster, program("hex"), engine, tmp_path).up()
-    stack = ClusterStack(cluster, program("ecdsa-key"), engine, tmp_path)
-    _, outputs = stack.up(only=("api-1",))
+    stack(program("hex")).up()
+    opened = stack(program("ecdsa-key"))
+    _, outputs = opened.up(only=("api-1",))
     assert forms() == {"store": "ecdsa-key", "api-1": "ecdsa-key", "api-2": "hex"}
     assert outputs["form"] == "ecdsa-key"
-    summary, _ = stack.up()
+    summary, _ = opened.up()
     assert (summary.changed, forms()["api-2"]) == (1, "ecdsa-key")
 
 
-Open = Callable[[Callable[[], None]], ClusterStack]
-
-
-def _rotating(cluster: Cluster) -> Callable[[], None]:
-    def program() -> None:
-        made = pki.Pki(cluster, addresses.plan(cluster))
-        for name, value in {**made.for_api_server(), **made.for_member("etcd-main-1")}.items():
-            pulumi.export(name, pulumi.Output.secret(value))
-
-    return program
-
-
-def _go(stack: ClusterStack, ring: RingName, state: str) -> tuple[Summary, dict[str, str]]:
-    stack.configure("menagerie", pki.ring_key(ring), state)
-    summary, outputs = stack.up()
-    return summary, {name: str(value) for name, value in outputs.items()}
-
-
-def _changed(before: dict[str, str], after: dict[str, str]) -> set[str]:
-    return {name for name in after if after[name] != before[name]}
-
-
-def test_an_authority_is_introduced_put_to_work_and_the_former_dropped(cluster: Cluster, stack: Open) -> None:
-    opened = stack(_rotating(cluster))
-    _, first = _go(opened, "etcd-main-ca", "1")
-    summary, both = _go(opened, "etcd-main-ca", "1,2")
-    assert summary.changes["create"] == summary.changed == 1
-    assert _changed(first, both) == {"etcd-main-ca.crt"}
-    assert both["etcd-main-ca.crt"].startswith(first["etcd-main-ca.crt"])
-    summary, promoted = _go(opened, "etcd-main-ca", "2,1")
-    members = 3  # of main, each with two certificates; then those of API servers and the operator
-    assert (summary.changes["update"], summary.changed) == (2 * members + 2, 2 * members + 2)
-    # The authorities stay as they are, so nobody has to be restarted for this step.
-    assert _changed(both, promoted) == {
-        f"{name}.{end}" for name in ("etcd-main-1-server", "etcd-main-1-peer", "etcd-client") for end in ("crt", "key")
+def test_an_authority_is_introduced_put_to_work_and_the_former_dropped(life: Life) -> None:
+    assert life.done["both"] == {
+        ("create", name)
+        for name in (
+            "etcd-main-ca-2",
+            "front-proxy-ca-2",
+            "kubelet-serving-ca",
+            "encryption-key-2",
+            "service-account-key-2",
+        )
     }
-    summary, last = _go(opened, "etcd-main-ca", "2")
-    assert summary.changes["delete"] == summary.changed == 1
-    assert promoted["etcd-main-ca.crt"] == first["etcd-main-ca.crt"] + last["etcd-main-ca.crt"]
-    assert set(opened.up()[0].changes) == {"same"}
+    first, both, promoted, last = (values for (values,) in life.of("etcd-main-ca.crt"))
+    assert both.startswith(first)
+    of_members = [each.name for each in members(life.cluster, "main", addresses.plan(life.cluster))]
+    issued = {f"{name}-{end}" for name in of_members for end in ("server", "peer")} | {"etcd-client", "operator-etcd"}
+    assert len(issued) == 2 * 3 + 2
+    assert life.done["promoted"] == {("update", name) for name in issued}
+    # The authorities stay as they are, so nobody has to be restarted for this step.
+    names = ("etcd-main-1-server", "etcd-main-1-peer", "etcd-client")
+    anew = {f"{name}.{end}" for name in names for end in ("crt", "key")}
+    assert life.changed("etcd-") == [{"etcd-main-ca.crt"}, anew, {"etcd-main-ca.crt"}]
+    assert life.done["last"] == {("delete", name) for name in ("etcd-main-ca", "front-proxy-ca", "service-account-key")}
+    assert promoted == first + last
+    assert set(life.summaries["at the end"].changes) == {"same"}
 
 
 def test_an_authority_of_serving_certificates_is_made_in_a_stack_that_has_none_and_counts_beside_the_cluster_s_until_the_end(
-    cluster: Cluster, stack: Open
+    life: Life,
 ) -> None:
-    opened = stack(_rotating(cluster))
     names = ("kubelet-serving-ca.crt", "kubelet-serving-ca-signing.crt", "kubelet-serving-ca.key")
-    states = ("0", "0,1", "1,0", "1")
-    made = [_go(opened, "kubelet-serving-ca", state) for state in states]
-    former, both, promoted, last = (tuple(values[name] for name in names) for _, values in made)
-    cluster_s = tuple(
-        made[0][1][name] for name in ("kubernetes-ca.crt", "kubernetes-ca-signing.crt", "kubernetes-ca.key")
-    )
+    former, both, promoted, last = life.of(*names)
+    cluster_s = life.of("kubernetes-ca.crt", "kubernetes-ca-signing.crt", "kubernetes-ca.key")[0]
     assert former == cluster_s, "as it was before"
     assert both == (cluster_s[0] + last[0], *cluster_s[1:]), "both are trusted, and the cluster's signs"
     assert promoted == (both[0], *last[1:])
     assert cluster_s[0] not in last[0]
     assert last[0] == last[1]
-    assert [summary.changes.get("create", 0) for summary, _ in made[1:]] == [1, 0, 0]
-    assert [_changed(before, after) for (_, before), (_, after) in pairwise(made)] == [
-        {names[0]},
-        set(names[1:]),
-        {names[0]},
-    ]
+    of_ring = [{step for step in life.done[state] if "kubelet-serving" in step[1]} for state in STATES]
+    assert of_ring == [set(), {("create", "kubelet-serving-ca")}, set(), set()]
+    assert life.changed("kubelet-serving") == [{names[0]}, set(names[1:]), {names[0]}]
 
 
-def test_an_encryption_key_leaves_the_hosts_and_stays_in_the_stack(cluster: Cluster, stack: Open) -> None:
+def test_an_encryption_key_leaves_the_hosts_and_stays_in_the_stack(life: Life) -> None:
     """Snapshots of etcd hold what it encrypted."""
-    opened = stack(_rotating(cluster))
-    texts = [_go(opened, "encryption", state)[1]["encryption-config.yaml"] for state in ("1", "1,2", "2,1", "2")]
-    names = [re.findall(r"name: (key-\d)", text) for text in texts]
+    names = [re.findall(r"name: (key-\d)", text) for (text,) in life.of("encryption-config.yaml")]
     assert names == [["key-1"], ["key-1", "key-2"], ["key-2", "key-1"], ["key-2"]]
-    kept = [urn["urn"].rpartition("::")[2] for urn in opened.deployment()["resources"]]
-    assert {"encryption-key", "encryption-key-2"} <= set(kept)
+    (state,) = (life.folder / "pulumi").rglob("stacks/**/horus.json")
+    kept = {
+        each["urn"].rpartition("::")[2] for each in json.loads(state.read_text())["checkpoint"]["latest"]["resources"]
+    }
+    assert {"encryption-key", "encryption-key-2"} <= kept
 
 
-def test_a_key_of_service_accounts_goes_with_the_end_of_its_rotation(cluster: Cluster, stack: Open) -> None:
-    opened = stack(_rotating(cluster))
-    made = [_go(opened, "service-account", state)[1] for state in ("1", "1,2", "2,1", "2")]
-    assert [each["service-account.pub"].count("BEGIN PUBLIC KEY") for each in made] == [1, 2, 2, 1]
-    signing = [each["service-account.key"] for each in made]
+def test_a_key_of_service_accounts_goes_with_the_end_of_its_rotation(life: Life) -> None:
+    made = life.of("service-account.pub", "service-account.key")
+    assert [public.count("BEGIN PUBLIC KEY") for public, _ in made] == [1, 2, 2, 1]
+    signing = [key for _, key in made]
     assert signing[0] == signing[1] != signing[2] == signing[3]
 
 
-def test_what_signs_is_protected_in_every_state_and_nothing_that_is_to_go(
-    engine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PULUMI_CONFIG_PASSPHRASE", "of this test")
-    cluster = load_cluster(ROOT / "inventories" / "horus" / "cluster.yaml")
-    opened = ClusterStack(cluster, _rotating(cluster), engine, tmp_path)
-    for state in ("1", "1,2", "2,1", "2"):
-        _go(opened, "front-proxy-ca", state)
-        generation = Ring.parse(state).at_work
-        kept = {urn.rpartition("::")[2] for urn in opened.protected()}
-        assert {name for name in kept if name.startswith("front-proxy-ca")} == {
+def test_what_signs_is_protected_in_every_state_and_nothing_that_is_to_go(life: Life) -> None:
+    for number, state in enumerate(STATES):
+        generation = Ring.parse(ROTATED["front-proxy-ca"][number]).at_work
+        assert {name for name in life.protected[state] if name.startswith("front-proxy-ca")} == {
             "front-proxy-ca" if generation == 1 else f"front-proxy-ca-{generation}"
         }
 
 
-def test_a_wrong_state_in_the_configuration_is_refused_before_anything_changes(cluster: Cluster, stack: Open) -> None:
-    opened = stack(_rotating(cluster))
-    opened.up()
-    with pytest.raises(StackError, match="no state of a key ring"):
-        _go(opened, "encryption", "1,3")
+def test_a_wrong_state_in_the_configuration_is_refused_before_anything_changes(life: Life) -> None:
+    assert "no state of a key ring" in life.refused
+    assert life.untouched

@@ -20,14 +20,18 @@ from cluster.load import load_cluster
 from cluster.sources import without_checksum
 from simcloud.server import simulated_clouds
 from simcloud.world import World
+from stacks import lean
 from stacks.plain import ALLOW_UNKNOWN
 from tests.programs import program
+from tests.stacks.engines import QUICK
+from validation.plugin import dynamic_resources
 from validation.private import variables
 
 ROOT = Path(__file__).resolve().parents[2]
 STACK, PROJECT = "gibbon", "apes-prod"
 HOST = Path(__file__).parent / "language_host"
 UNKNOWN = "c3-standard-5"
+PROVIDERS = "PULUMI_DEBUG_PROVIDERS"
 TOKEN = {"GOOGLE_OAUTH_ACCESS_TOKEN": "of-nobody"}
 
 
@@ -73,18 +77,21 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkout]:
             (folder / package.parent.name).symlink_to(package.parent)
     (folder / "roles").symlink_to(ROOT / "roles")
     (folder / ".venv").symlink_to(sys.prefix)
-    state = folder / "state"
-    state.mkdir()
+    state, home = folder / "state", folder / "pulumi-home"
+    for each in (state, home):
+        each.mkdir()
+    lean.without_log_files(home)
     world = World()
     with simulated_clouds(world, clouds=["gcp"]) as simulated:
         environment = {
             **{name: value for name, value in variables(os.environ).items() if name != "PYTHONPATH"},
             **simulated,
+            **QUICK,
             "HOME": str(folder),
             "PATH": f"{HOST}:{os.environ['PATH']}",
             "MENAGERIE_PYTHON": sys.executable,
             "PULUMI_BACKEND_URL": f"file://{state}",
-            "PULUMI_HOME": str(folder / "pulumi-home"),
+            "PULUMI_HOME": str(home),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         }
@@ -158,10 +165,13 @@ def test_a_cluster_is_planned_made_found_as_it_was_and_deleted_once_it_was_relea
     assert written.pop("encryptionsalt")
     assert written == {"config": {"gcp:project": PROJECT}}
     assert checkout.pulumi("config", "set", "release", "true")[0] == 0
-    code, said = checkout.pulumi("up", "--yes", "--skip-preview", **TOKEN)
-    assert code == 0, said
-    assert len(list(checkout.world)) == made
-    code, said = checkout.pulumi("destroy", "--yes", "--skip-preview", **TOKEN)
+    # What the CLI starts has served keys three times by now; one process serves them from here on.
+    with dynamic_resources() as plugin:
+        attached = {**TOKEN, PROVIDERS: f"{checkout.environment[PROVIDERS]},{plugin}"}
+        code, said = checkout.pulumi("up", "--yes", "--skip-preview", **attached)
+        assert code == 0, said
+        assert len(list(checkout.world)) == made
+        code, said = checkout.pulumi("destroy", "--yes", "--skip-preview", **attached)
     assert code == 0, said
     assert list(checkout.world) == []
 

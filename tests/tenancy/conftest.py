@@ -1,4 +1,4 @@
-"""A real API server for all tests of a process, and records of operations that are of one test."""
+"""A real API server for all tests of a group, and records of operations that are of one test."""
 
 from __future__ import annotations
 
@@ -8,20 +8,16 @@ from pathlib import Path
 import pytest
 
 from operations.record import store
+from tests.sharing import shared
 from tests.tenancy.real import Server, serving
 
 
-@pytest.fixture(scope="session")
-def _server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("tenancy")) as made:
-        yield made
-
-
 @pytest.fixture
-def server(_server: Server) -> Iterator[Server]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """An API without namespaces of anybody."""
-    yield _server
-    _server.clear()
+    made = shared("tenancy", lambda: serving(tmp_path_factory.mktemp("tenancy")))
+    yield made
+    made.clear()
 
 
 @pytest.fixture(autouse=True)

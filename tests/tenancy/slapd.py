@@ -12,7 +12,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -164,8 +164,8 @@ def _certificates(folder: Path) -> None:
 
 
 @contextmanager
-def between(port: int, *, cut_after: int = 0, drip_s: float = 0.0) -> Iterator[int]:
-    """A port that leads to another. cut_after: bytes of answers until the line is cut; drip_s: pause before each byte of them."""
+def between(port: int, *, cut_after: int = 0, dripped: Callable[[], None] | None = None) -> Iterator[int]:
+    """A port that leads to another. cut_after: bytes of answers until the line is cut; dripped: called after each byte of them."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -173,22 +173,23 @@ def between(port: int, *, cut_after: int = 0, drip_s: float = 0.0) -> Iterator[i
                 while True:
                     client, _ = listener.accept()
                     server = socket.create_connection(("127.0.0.1", port))
-                    threading.Thread(target=_copy, args=(client, server, 0, 0.0), daemon=True).start()
-                    threading.Thread(target=_copy, args=(server, client, cut_after, drip_s), daemon=True).start()
+                    threading.Thread(target=_copy, args=(client, server, 0, None), daemon=True).start()
+                    threading.Thread(target=_copy, args=(server, client, cut_after, dripped), daemon=True).start()
 
         threading.Thread(target=serve, daemon=True).start()
         yield listener.getsockname()[1]
 
 
-def _copy(source: socket.socket, to: socket.socket, cut_after: int, drip_s: float) -> None:
+def _copy(source: socket.socket, to: socket.socket, cut_after: int, dripped: Callable[[], None] | None) -> None:
     passed = 0
     with suppress(OSError):
-        while data := source.recv(1 if drip_s else 4096):
-            time.sleep(drip_s)
+        while data := source.recv(1 if dripped else 4096):
             if cut_after and passed + len(data) > cut_after:
                 break
             to.sendall(data)
             passed += len(data)
+            if dripped:
+                dripped()
     for end in (source, to):
         with suppress(OSError):
             end.shutdown(socket.SHUT_RDWR)

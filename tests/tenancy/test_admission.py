@@ -38,9 +38,11 @@ def server(tmp_path_factory: pytest.TempPathFactory, build: Callable[..., Cluste
         for id in ALL.active:
             for space in (f"user-{id}", *(f"team-{team}" for team in ALL.teams_of(id))):
                 until(lambda id=id, space=space: makes(made, id, space))
-        # Policies are in force a moment after they are made.
+        # Policies are in force a moment after they are made, those that refuse and those that change apart from each other.
         for body in (pod(OTHERS), pod(priorityClassName=BORROWED)):
             until(lambda body=body: _in_force(made, body))
+        for space in ("team-robotics", "user-bo"):
+            until(lambda space=space: bool(given(made, "bo", space, pod())))
         yield made
 
 
@@ -125,6 +127,8 @@ def test_a_class_that_is_not_the_borrowers_gives_no_right_to_borrow(server: Serv
     mine = {"metadata": {"name": "cheap"}, "value": -1_000_000}
     assert server.as_("bo", "POST", "/apis/scheduling.k8s.io/v1/priorityclasses", mine) == FORBIDDEN
     server.real.call("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", mine)
+    # The admission of priorities hears of a class a moment after it is made.
+    until(lambda: "no PriorityClass" not in tried(server, "bo", "team-robotics", pod(priorityClassName="cheap"))[1])
     status, told = tried(server, "bo", "team-robotics", pod(ANY, priorityClassName="cheap"))
     assert (status, "write priorityClassName: menagerie-borrowed" in told) == (FORBIDDEN, True), told
     # The value alone, without its class.

@@ -18,7 +18,7 @@ from tests.tenancy.hosts import capacity, converge, of_pools
 from tests.tenancy.real import Server, until
 from tools import manifest
 
-pytestmark = pytest.mark.xdist_group("tenancy_releases")
+pytestmark = [pytest.mark.soak, pytest.mark.xdist_group("tenancy_releases")]  # soak builds the release before
 
 OLD, NEW = (release.tested for release in SUPPORTED.values())
 SPACE = {"metadata": {"name": "team-robotics", "labels": {"menagerie.dev/team": "robotics"}}}

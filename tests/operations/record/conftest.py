@@ -64,11 +64,12 @@ def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def moto() -> Iterator[str]:
-    """The URL of moto's S3."""
+    """The URL of moto's S3. It answers one request after the other: between looking at If-Match and writing it holds no
+    lock, so that of two who replace at once both would win, which S3 never lets happen."""
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
-    server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=True)
+    server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=False)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()

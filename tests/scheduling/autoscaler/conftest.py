@@ -13,6 +13,7 @@ from operations.record import store
 from scheduling.autoscaler.hands import NOTEBOOK
 from tests.operations.real_cluster import World, world
 from tests.operations.repairs import joined
+from tests.sharing import shared
 
 
 @pytest.fixture(autouse=True)
@@ -20,18 +21,13 @@ def _records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "STATE", tmp_path / "kept")
 
 
-@pytest.fixture(scope="session")
-def _real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with world(tmp_path_factory.mktemp("cluster")) as made:
-        yield made
-
-
 @pytest.fixture
-def real(_real: World) -> Iterator[World]:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """The lab's three workers, and nothing remembered."""
+    made = shared("cluster", lambda: world(tmp_path_factory.mktemp("cluster")))
     for name in (NOTEBOOK, removals.NAME):
-        _real.server.call("DELETE", f"/api/v1/namespaces/kube-system/configmaps/{name}")
-    _real.server.call("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{LEASE}")
-    _real.server.call("DELETE", "/api/v1/namespaces/default/events")
-    yield joined(_real)
-    _real.clear()
+        made.server.call("DELETE", f"/api/v1/namespaces/kube-system/configmaps/{name}")
+    made.server.call("DELETE", f"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/{LEASE}")
+    made.server.call("DELETE", "/api/v1/namespaces/default/events")
+    yield joined(made)
+    made.clear()

@@ -115,12 +115,17 @@ def test_pods_that_may_move_are_evicted_from_a_host_that_is_hardly_used(
         }
     )
     request = {"containers": [{"name": "c", "image": "pause", "resources": {"requests": {"cpu": "2"}}}]}
-    real.replicas("web", 1, **request, **HERE)
-    real.until(lambda: real.ready("web") == 1, 60)
-    # Whichever host has it: the other one is idle and goes first, and then the least is reached.
+    real.replicas("web", 2, **request, **HERE)
+    real.until(lambda: real.ready("web") == 2, 60)
+    # The scheduler spreads them, so no host is idle.
+    before = bound(real)
+    assert sorted(before.values()) == nodes(real)
     passes(lambda: loop(loose, real, machines), real, lambda: len(nodes(real)) == 1)
-    assert real.ready("web") >= 0
-    real.until(lambda: real.ready("web") == 1, 60)
+    (left,) = nodes(real)
+    real.until(lambda: real.ready("web") == 2, 60)
+    after = bound(real)
+    assert set(after.values()) == {left}
+    assert {name for name, node in before.items() if node == left} < set(after), "only what had to move has moved"
     assert machines.size == 1
 
 

@@ -22,6 +22,7 @@ from simcloud.world import Record
 from stacks.program import declare
 from stacks.steps import Recording
 from tests import programs
+from tests.stacks.engines import QUICK
 from validation.account import Account, opened
 from validation.offers import of_catalogue
 
@@ -88,7 +89,12 @@ def _merged(base: Any, changes: Mapping[str, Any]) -> Any:
 @contextmanager
 def account_of(cluster: Cluster, folder: Path, faults: Faults | None = None) -> Iterator[Account]:
     cli = programs.program("pulumi")
-    with opened(cluster, declare, cli, folder, of_catalogue(), faults) as account:
+    with (
+        opened(cluster, declare, cli, folder, of_catalogue(), faults) as account,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        for name, value in QUICK.items():
+            patch.setenv(name, value)
         yield account
 
 

@@ -30,6 +30,8 @@ from stacks.errors import StackError
 from stacks.program import declare
 from stacks.steps import Recording
 from tests import programs
+from tests.stacks.engines import QUICK
+from validation.plugin import dynamic_resources
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
@@ -60,7 +62,8 @@ class Account:
     def __init__(self, cluster: Cluster, cli: Path, folder: Path, world: World, environment: dict[str, str]) -> None:
         self.cluster = cluster
         self.world = world
-        self._environment = {**environment, "PULUMI_CONFIG_PASSPHRASE": "tests"}
+        self._environment = {**environment, **QUICK, "PULUMI_CONFIG_PASSPHRASE": "tests"}
+        self._known: dict[str, dict[str, Any]] = {}
         with self._inside():
             self._stack = ClusterStack(cluster, self._program, cli, folder)
             for name in {tunnel.secret for tunnel in tunnels(cluster)}:
@@ -72,6 +75,7 @@ class Account:
         return addresses.plan(self.cluster)
 
     def up(self) -> dict[str, int]:
+        self._known = {}
         with self._inside():
             return self._stack.up()[0].changes
 
@@ -92,11 +96,11 @@ class Account:
         with self._inside():
             return self._stack.deployment()
 
-    def preview(self) -> Recording:
-        """What an update would do, even where the engine refuses it."""
+    def preview(self, *, refresh: bool = True) -> Recording:
+        """What an update would do, even where the engine refuses it. refresh: look first at how the world is."""
         recording = Recording()
         with self._inside(), suppress(StackError):
-            self._stack.preview(recording)
+            self._stack.preview(recording, refresh=refresh)
         return recording
 
     def unprotect(self) -> None:
@@ -112,10 +116,12 @@ class Account:
             self._stack.destroy()
 
     def state(self) -> dict[str, dict[str, Any]]:
-        """URN -> resource, as the engine keeps it."""
-        with self._inside():
-            deployment = self._stack._stack.export_stack().deployment or {}
-        return {resource["urn"]: resource for resource in deployment["resources"]}
+        """URN -> resource, as the engine keeps it since the last update."""
+        if not self._known:
+            with self._inside():
+                deployment = self._stack._stack.export_stack().deployment or {}
+            self._known = {resource["urn"]: resource for resource in deployment["resources"]}
+        return self._known
 
     def outputs(self) -> dict[str, Any]:
         """What is handed on to Ansible and to people."""
@@ -157,8 +163,9 @@ class Account:
 def _opened(cluster: Cluster, folder: Path, faults: Faults | None = None) -> Iterator[Account]:
     cli = programs.program("pulumi")
     world = World()
-    with simulated_clouds(world, faults, clouds=["azure"]) as environment:
-        yield Account(with_checksums(cluster), cli, folder, world, dict(environment))
+    with simulated_clouds(world, faults, clouds=["azure"]) as simulated, dynamic_resources() as plugin:
+        providers = {"PULUMI_DEBUG_PROVIDERS": f"{simulated['PULUMI_DEBUG_PROVIDERS']},{plugin}"}
+        yield Account(with_checksums(cluster), cli, folder, world, providers)
 
 
 @pytest.fixture(scope="session")

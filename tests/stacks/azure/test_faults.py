@@ -86,7 +86,7 @@ def test_every_fault_stops_its_run_in_the_words_of_azure(trial):
     }
     for called, said in words.items():
         assert trial.said[called], called
-        assert said in trial.said[called], called
+        assert said in trial.said[called], f"{called}: {trial.said[called]}"
     assert [called for called, said in trial.said.items() if not said] == ["made", "changed"]
 
 

@@ -24,7 +24,7 @@ def other(koala):
 
     def plan(**changes):
         koala.cluster = changed(cluster, **changes)
-        return koala.preview()
+        return koala.preview(refresh=False)
 
     yield plan
     koala.cluster = cluster

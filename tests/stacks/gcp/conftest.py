@@ -23,6 +23,8 @@ from simcloud.world import Record, World
 from stacks import program
 from stacks.automation import ClusterStack
 from tests import programs
+from tests.stacks.engines import QUICK
+from validation.plugin import dynamic_resources
 
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = "apes-prod"
@@ -105,8 +107,13 @@ def opened(
     """A stack in an empty project, and the one cluster that its program declares, to be exchanged."""
     cli = programs.program("pulumi")
     world, current = World(), [cluster]
-    with simulated_clouds(world, faults, clouds=["gcp"]) as environment, pytest.MonkeyPatch.context() as patch:
-        for name, value in {**environment, "PULUMI_CONFIG_PASSPHRASE": "tests"}.items():
+    with (
+        simulated_clouds(world, faults, clouds=["gcp"]) as simulated,
+        dynamic_resources() as plugin,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("PULUMI_DEBUG_PROVIDERS", f"{simulated['PULUMI_DEBUG_PROVIDERS']},{plugin}")
+        for name, value in {**QUICK, "PULUMI_CONFIG_PASSPHRASE": "tests"}.items():
             patch.setenv(name, value)
         stack = ClusterStack(cluster, lambda: program.declare(current[0]), cli, folder)
         configure(stack, "gcp:project", PROJECT)
