@@ -39,6 +39,8 @@ _TRUNCATED = {
 
 Password = Callable[[str], str]
 """Name of a secret -> the secret. Raises where there is none."""
+After = Callable[[float, Callable[[], None]], threading.Timer]
+"""A timer that calls something after that many seconds, when it is started and not cancelled before."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,13 @@ class _Entry:
 
 
 class LdapDirectory:
-    """A directory that speaks LDAP. folder: where the spec is; password: knows secrets."""
+    """A directory that speaks LDAP. folder: where the spec is; password: knows secrets; after: limits the whole of a reading."""
 
-    def __init__(self, settings: Tenancy, folder: Path, password: Password) -> None:
+    def __init__(self, settings: Tenancy, folder: Path, password: Password, after: After = threading.Timer) -> None:
         if settings.directory.ldap is None:
             raise ValueError("the spec names no LDAP")
         self._ldap: Ldap = settings.directory.ldap
-        self._settings, self._folder, self._password = settings, folder, password
+        self._settings, self._folder, self._password, self._after = settings, folder, password, after
 
     @property
     def name(self) -> str:
@@ -85,7 +87,7 @@ class LdapDirectory:
         """How to ask the first server that answers, for the length of a block."""
         connection = self._first(secret)
         ask = _Ask(connection, self._ldap, self.name)
-        watchdog = threading.Timer(ask.longest_s, _cut, [connection])
+        watchdog = self._after(ask.longest_s, lambda: _cut(connection))
         watchdog.daemon = True
         watchdog.start()
         try:
