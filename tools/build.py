@@ -185,20 +185,22 @@ def _run_go(
 ) -> None:
     began = time.monotonic()
     log = output.with_suffix(".log")
+
+    def told(line: str) -> None:
+        tell(replace(start, seconds=time.monotonic() - began, detail=line))
+
     tell(start)
     lines: list[str] = []
     for command in commands(module, programs, go, output):
-        code = _run(
-            command,
-            module,
-            go,
-            lock,
-            lines,
-            lambda line: tell(replace(start, seconds=time.monotonic() - began, detail=line)),
-        )
+        pauses = iter(golang.PAUSES_S)
+        while _run(command, module, go, lock, lines, told):
+            log.write_text("\n".join(lines) + "\n")
+            pause = next(pauses, None) if golang.is_passing("\n".join(lines[-_LAST:])) else None
+            if pause is None:
+                raise BuildError(_failure(module, lines, log))
+            told(f"the network failed; again in {pause:g} s")
+            time.sleep(pause)
         log.write_text("\n".join(lines) + "\n")
-        if code:
-            raise BuildError(_failure(module, lines, log))
 
 
 def _run(
@@ -250,6 +252,7 @@ def _follow(process: subprocess.Popen[str], tell: Callable[[str], None]) -> list
             tell(lines[-1] if lines else "")
 
 
+_LAST = 15  # lines of what go said
 _WAYS_OUT = (
     ("no space left", "The disk is full. The cache is {cache}; Go's own is named by `go env GOCACHE GOMODCACHE`."),
     ("signal: killed", "The kernel killed the compiler: too little memory. Try again with GOFLAGS=-p=1."),
@@ -271,7 +274,7 @@ def _failure(module: Module, lines: Sequence[str], log: Path) -> str:
     text = "\n".join(lines).lower()
     advice = next((way for sign, way in _WAYS_OUT if sign in text), "The whole output is in {log}.")
     names = {"cache": cache.root(), "debian": " ".join(module.debian), "module": module.name, "log": log}
-    tail = "\n".join(f"    {line}" for line in lines[-15:])
+    tail = "\n".join(f"    {line}" for line in lines[-_LAST:])
     return f"building {module.name} {module.version} failed; go's last words:\n{tail}\n{advice.format(**names)}\nLog: {log}"
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from pathlib import Path
 
 from tools import golang, manifest
 from tools.build import BuildError
+from tools.manifest import Module
 
 
 def ensure(name: str) -> Path:
@@ -20,15 +22,24 @@ def ensure(name: str) -> Path:
         raise LookupError(f"tools/programs.toml has no file {name}")
     go = golang.find(module.go)
     golang.install(go)
-    done = subprocess.run(
-        [str(go.program), "mod", "download", "-json", f"{module.pin}@v{module.version}"],
-        cwd=module.folder, env=go.environment(module.cgo), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if done.returncode:
-        raise BuildError(
-            f"{name} of {module.pin} {module.version} cannot be had: {(done.stderr or done.stdout).strip()}"
-        )
-    return Path(json.loads(done.stdout)["Dir"]) / module.files[name]
+    return Path(json.loads(_downloaded(name, module, go))["Dir"]) / module.files[name]
+
+
+def _downloaded(name: str, module: Module, go: golang.Go) -> str:
+    """What Go says of the module once it has it."""
+    pauses = iter(golang.PAUSES_S)
+    while True:
+        done = subprocess.run(
+            [str(go.program), "mod", "download", "-json", f"{module.pin}@v{module.version}"],
+            cwd=module.folder, env=go.environment(module.cgo), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        if not done.returncode:
+            return done.stdout
+        said = f"{done.stderr}{done.stdout}".strip()
+        pause = next(pauses, None) if golang.is_passing(said) else None
+        if pause is None:
+            raise BuildError(f"{name} of {module.pin} {module.version} cannot be had: {said}")
+        time.sleep(pause)
 
 
 def names() -> list[str]:

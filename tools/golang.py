@@ -15,6 +15,28 @@ from tools import cache, manifest
 REQUIREMENTS = manifest.TOOLS / "go-requirements.txt"
 
 
+PAUSES_S = (2.0, 10.0, 30.0)
+"""Before Go is asked again where the network failed: it does not try a module twice itself."""
+
+_PASSING = (
+    "dial tcp",
+    "i/o timeout",
+    "tls handshake timeout",
+    "connection reset by peer",
+    "unexpected eof",
+    "429 too many requests",
+    "500 internal server error",
+    "502 bad gateway",
+    "503 service unavailable",
+    "504 gateway timeout",
+)
+
+
+def is_passing(said: str) -> bool:
+    """Whether these words of Go's are about a failure of the network that may be gone in a moment."""
+    return any(sign in said.lower() for sign in _PASSING)
+
+
 class GoMissing(Exception):
     """No usable Go, with what to do about it."""
 

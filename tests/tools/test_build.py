@@ -91,6 +91,24 @@ def test_a_failed_build_shows_gos_last_words_and_a_way_out(fake_go: FakeGo, said
     assert "building runc" in str(caught.value)
 
 
+def test_a_module_that_the_network_did_not_bring_is_asked_for_again(
+    fake_go: FakeGo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(golang, "PAUSES_S", (0.0, 0.0))
+    third = f'[ "$(wc -l <{tmp_path / "builds"})" = 3 ]'
+    log = fake_go(build=f"{third} || {{ echo 'reading x: 502 Bad Gateway' >&2; exit 1; }}")
+    assert build.ensure(["runc"])["runc"].exists()
+    assert len(log.read_text().splitlines()) == 3
+
+
+def test_a_network_that_stays_away_fails_the_build_in_the_end(fake_go: FakeGo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(golang, "PAUSES_S", (0.0, 0.0))
+    log = fake_go(build="echo 'dial tcp: lookup x: no such host' >&2; exit 1")
+    with pytest.raises(build.BuildError, match="cannot be reached"):
+        build.ensure(["runc"])
+    assert len(log.read_text().splitlines()) == 3
+
+
 def test_a_failed_build_leaves_nothing_in_its_place(fake_go: FakeGo) -> None:
     fake_go(build="exit 1")
     with pytest.raises(build.BuildError):
