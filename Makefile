@@ -16,6 +16,7 @@ BIN := .venv/bin
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTEST := $(BIN)/python -m pytest
 SLOW_AT_ONCE := 4
+LONGEST := --durations=25 --durations-min=5
 LINT := format-check types yaml ansible
 # The set-up has prepared the machine: what is skipped nevertheless fails (tests/skips.py).
 unit stacks slow timed beside in-lab test soak: export MENAGERIE_NO_SKIPS := 1
@@ -67,17 +68,17 @@ stacks: programs ## Whole stacks of every cloud under the real engine, against s
 
 # Most of it waits, so more run at once than there are cores.
 slow: programs ## All that check leaves out but the lab and the soak: etcds, API servers, Ansible, and whole stacks
-	$(PYTEST) -q -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "(engine or programs) and not soak" </dev/null
+	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "(engine or programs) and not soak" </dev/null
 
 # What `make test` has of slow before the lab, and beside it, with the fast set.
 timed:
-	$(PYTEST) -q -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "(engine or programs) and not beside and not soak" </dev/null
+	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "(engine or programs) and not beside and not soak" </dev/null
 
 beside:
-	$(PYTEST) -q -n 3 --dist loadgroup -m "(beside or not (lab or engine or programs)) and not soak" </dev/null
+	$(PYTEST) -q $(LONGEST) -n 3 --dist loadgroup -m "(beside or not (lab or engine or programs)) and not soak" </dev/null
 
 in-lab: programs ## The lab from nothing with every proof, and the faults
-	$(PYTEST) -m "lab and not soak" tests/lab tests/faults </dev/null
+	$(PYTEST) $(LONGEST) -m "lab and not soak" tests/lab tests/faults </dev/null
 
 test: programs ## Everything: check and slow, and the lab from nothing with every proof
 	@$(MAKE) --keep-going -j2 --output-sync=target $(LINT)

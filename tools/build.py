@@ -176,7 +176,7 @@ def commands(module: Module, programs: Iterable[str], go: golang.Go, output: Pat
     wanted = list(programs)
     tests = [module.programs[name] for name in wanted if name in module.tests]
     others = [module.programs[name] for name in wanted if name not in module.tests]
-    verbs = ((("build",), others), (("test", "-c"), tests))
+    verbs = ((("build",), others), (("test", "-c", "-vet=off"), tests))
     return [[str(go.program), *verb, *flags, *packages] for verb, packages in verbs if packages]
 
 
