@@ -74,6 +74,8 @@ slow: programs ## All that check leaves out but the lab and the soak: etcds, API
 timed:
 	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "(engine or programs) and not beside and not soak" </dev/null
 
+# It may stand still for as long as the lab works, so no test of it has a limit.
+beside: export MENAGERIE_NO_CLOCK := 1
 beside:
 	$(PYTEST) -q $(LONGEST) -n 3 --dist loadgroup -m "(beside or not (lab or engine or programs)) and not soak" </dev/null
 

@@ -66,7 +66,7 @@ def test_the_second_is_idle_while_the_first_runs_and_the_first_can_wait_for_its_
         f"""if [ $1 = lab ]; then
   sleep 0.2; {python}; touch {tmp_path}/lab
 else
-  cat /sys/fs/cgroup/beside-*/cpu.idle /sys/fs/cgroup/*/beside-*/cpu.idle > {tmp_path}/idle 2>/dev/null
+  cat /sys/fs/cgroup/beside-{os.getpid()}/cpu.idle /sys/fs/cgroup/*/beside-{os.getpid()}/cpu.idle > {tmp_path}/idle 2>/dev/null
   sleep 1; [ ! -e {tmp_path}/lab ]
 fi"""
     )
