@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -69,29 +70,38 @@ _SLOW_S = 600
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes minutes is no part of the fast set. The lab goes down after the last test that uses it."""
     items.sort(key=lambda item: item.path.name == "test_9_down.py")
-    root = Path(__file__).parent
     for item in items:
-        place = item.path.relative_to(root).as_posix()
-        for under, group in UNDER_THE_ENGINE.items():
-            if is_under(place, under):
-                item.add_marker(pytest.mark.engine)
-                item.add_marker(pytest.mark.xdist_group(group))
-                if group in BESIDE:
-                    item.add_marker(pytest.mark.beside)
-        for under in WITH_PROGRAMS:
-            if is_under(place, under):
-                item.add_marker(pytest.mark.programs)
-                if not item.get_closest_marker("xdist_group"):
-                    item.add_marker(pytest.mark.xdist_group(under))
-        slow = item.get_closest_marker("engine") or item.get_closest_marker("programs")
-        if "MENAGERIE_NO_CLOCK" in os.environ:
-            item.add_marker(pytest.mark.timeout(0), append=False)
-        elif slow and not item.get_closest_marker("timeout"):
-            item.add_marker(pytest.mark.timeout(_SLOW_S))
+        for mark in _marks(item.path):
+            if mark.name != "xdist_group" or not item.get_closest_marker("xdist_group"):
+                item.add_marker(mark)
+        _limit(item)
     first: dict[str, int] = {}
     for number, item in enumerate(items):
         first.setdefault(sharing.group_of(item), number)
     items.sort(key=lambda item: (_is_begun_later(item), first[sharing.group_of(item)]))
+
+
+@cache
+def _marks(file: Path) -> tuple[pytest.MarkDecorator, ...]:
+    """What the tables of tests.levels say of a file's tests."""
+    place, found = file.relative_to(Path(__file__).parent).as_posix(), []
+    for under, group in UNDER_THE_ENGINE.items():
+        if is_under(place, under):
+            found += [pytest.mark.engine, pytest.mark.xdist_group(group)]
+            found += [pytest.mark.beside] if group in BESIDE else []
+    for under in WITH_PROGRAMS:
+        if is_under(place, under):
+            found += [pytest.mark.programs, pytest.mark.xdist_group(under)]
+    return tuple(found)
+
+
+def _limit(item: pytest.Item) -> None:
+    """No limit of time at all with MENAGERIE_NO_CLOCK, a longer one for what takes minutes."""
+    slow = item.get_closest_marker("engine") or item.get_closest_marker("programs")
+    if "MENAGERIE_NO_CLOCK" in os.environ:
+        item.add_marker(pytest.mark.timeout(0), append=False)
+    elif slow and not item.get_closest_marker("timeout"):
+        item.add_marker(pytest.mark.timeout(_SLOW_S))
 
 
 def _is_begun_later(item: pytest.Item) -> int:

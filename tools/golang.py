@@ -51,8 +51,11 @@ class Go:
     own: bool
 
     def environment(self, cgo: bool) -> dict[str, str]:
-        """Environment variables of a build with this toolchain: it never fetches another toolchain."""
+        """Environment variables of a build with this toolchain: it never fetches another toolchain.
+
+        Compilers live for seconds: with room, they collect less garbage (a tenth less CPU for etcd, measured in turns)."""
         changes = {"CGO_ENABLED": "1" if cgo else "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+        changes["GOGC"] = os.environ.get("GOGC", "400")
         if self.own:
             changes["GOROOT"] = str(self.program.parent.parent)
         return {**os.environ, **changes}
