@@ -1,4 +1,4 @@
-"""Ports for programs that are started later and can't be handed a socket.
+"""Ports, and ranges of addresses, for programs that are started later and can't be handed a socket.
 
 Not those that the kernel gives: between asking for one and the program's start it may become the near end of somebody's connection, of
 which a busy machine has thousands. From below that range (net.ipv4.ip_local_port_range) it takes none by itself. Nor one that was given before,
@@ -15,6 +15,7 @@ from pathlib import Path
 
 _FIRST = 10_000
 _left: list[int] = []
+_claims: list[socket.socket] = []
 
 
 def free_ports(count: int) -> list[int]:
@@ -36,6 +37,23 @@ def free_ports(count: int) -> list[int]:
 def free_port() -> int:
     """One of them."""
     return free_ports(1)[0]
+
+
+def own_network() -> str:
+    """A /24 of this machine's own addresses that no other test has, nor one of another process.
+
+    The claim is a name in the kernel's abstract namespace (unix(7)), which goes with this process, however it ends.
+    """
+    while True:
+        network = f"127.{random.SystemRandom().randrange(10, 250)}.{random.SystemRandom().randrange(256)}.0/24"
+        claim = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            claim.bind(f"\0menagerie tests {network}")
+        except OSError:
+            claim.close()
+            continue
+        _claims.append(claim)
+        return network
 
 
 def _of_this_worker() -> list[int]:

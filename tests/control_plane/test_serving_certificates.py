@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 
@@ -15,6 +14,7 @@ from control_plane.flags import KONNECTIVITY_AUDIENCE
 from control_plane.host.api import ApiError
 from network.addresses import plan
 from tests.control_plane.serving_support import Plane, agent, listener, tunnels, up, wait
+from tests.ports import own_network
 
 API = "kubernetes.default.svc"
 """A name of the API, by which pods ask it."""
@@ -23,11 +23,9 @@ CONFIGMAPS = "/api/v1/namespaces/menagerie-serving/configmaps"
 
 @pytest.fixture(scope="module")
 def made(build: Callable[..., Cluster], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
-    # Every address of 127.0.0.0/8 is this machine's; the process id keeps parallel runs apart.
-    pid = os.getpid()
     cluster = build(
         {
-            "network": {"nodes": f"127.{10 + pid // 256 % 80}.{pid % 256}.0/24"},
+            "network": {"nodes": own_network()},
             "control_plane": {"api_servers": 1},
             "pools": {"cpu": {"machine": "m", "min": 1, "max": 9}},
         }

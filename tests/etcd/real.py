@@ -159,9 +159,11 @@ class Fleet:
 
     def wait_until_healthy(self, role: str) -> None:
         def healthy() -> bool:
+            for name, process in self.running.items():
+                assert process.poll() is None, f"{name} has ended; the end of its log: {self.log(name)[-2000:]}"
             return all(self.is_healthy(each.name) for each in members(self.cluster, role, plan(self.cluster)))
 
-        until(healthy, f"etcd {role} healthy; the end of a log: {self.log(f'etcd-{role}-1')[-2000:]}")
+        until(healthy, lambda: f"etcd {role} healthy; the end of a log: {self.log(f'etcd-{role}-1')[-2000:]}")
 
 
 def issue(fleet: Fleet) -> None:
@@ -183,8 +185,9 @@ def issue(fleet: Fleet) -> None:
                 path.write_text((path.read_text() if path.exists() else "") + store[secret.name])
 
 
-def until(true: Callable[[], bool], what: str, seconds: float = 30) -> None:
+def until(true: Callable[[], bool], what: str | Callable[[], str], seconds: float = 30) -> None:
+    """what: that is waited for; a function is asked once it is too late."""
     end = time.monotonic() + seconds
     while not true():
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        assert time.monotonic() < end, f"not within {seconds} s: {what() if callable(what) else what}"
         time.sleep(0.1)

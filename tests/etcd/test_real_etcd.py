@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import urllib.request
 from collections.abc import Iterator
@@ -13,16 +12,14 @@ import pytest
 from etcd.members import members
 from network.addresses import plan
 from tests.etcd.real import NO_ETCD, PROGRAMS, Fleet, authority, issue, until
+from tests.ports import own_network
 
 pytestmark = pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD)
 
 
 @pytest.fixture(scope="module")
 def fleet(build, tmp_path_factory) -> Iterator[Fleet]:
-    # Every address of 127.0.0.0/8 is this machine's; the process id keeps parallel runs apart.
-    pid = os.getpid()
-    nodes = f"127.{100 + pid // 256 % 100}.{pid % 256}.0/24"
-    cluster = build({"network": {"nodes": nodes}, "etcd": {"events": {"members": 1, "quota": "2GiB"}}})
+    cluster = build({"network": {"nodes": own_network()}, "etcd": {"events": {"members": 1, "quota": "2GiB"}}})
     fleet = Fleet(cluster, tmp_path_factory.mktemp("etcd"), {"main": authority("main"), "events": authority("ev")})
     issue(fleet)
     try:

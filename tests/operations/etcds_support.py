@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import getpass
 import json
-import os
 import subprocess
 import threading
 import time
@@ -32,6 +31,7 @@ from operations.record.journal import Unrecorded
 from tests.etcd.real import PROGRAMS, Fleet, authority, issue, pems, until
 from tests.operations.conftest import FakeAccess
 from tests.operations.rolled_host import APPLY, RolledHost
+from tests.ports import own_network
 from tools.build import ensure
 
 T = TypeVar("T")
@@ -228,10 +228,8 @@ def site(build: Any, folder: Path, running: tuple[RoleName, ...] = ROLES) -> Ite
 
     Events alone wait for the disk. running: the etcds that are started.
     """
-    pid = os.getpid()
-    nodes = f"127.{200 + pid // 256 % 50}.{pid % 256}.0/24"
     events = {"members": 3, "hosts": "main", "quota": "16MiB"}
-    cluster = build({"network": {"nodes": nodes}, "etcd": {"events": events}})
+    cluster = build({"network": {"nodes": own_network()}, "etcd": {"events": events}})
     fleet = Fleet(cluster, folder, {role: authority(role) for role in ROLES}, unsynced=("main",))
     issue(fleet)
     repository = folder / "repository"
