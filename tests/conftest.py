@@ -92,6 +92,7 @@ def _marks(file: Path) -> tuple[pytest.MarkDecorator, ...]:
     for under in WITH_PROGRAMS:
         if is_under(place, under):
             found += [pytest.mark.programs, pytest.mark.xdist_group(under)]
+            found += [pytest.mark.beside] if under in BESIDE else []
     return tuple(found)
 
 

@@ -42,8 +42,27 @@ UNDER_THE_ENGINE = {
     "validation/test_fleet.py": "validation",
 }
 
-# Groups without a clock: `make test` runs them with the CPU that the lab leaves (tests/beside.py).
-BESIDE = frozenset({"aws", "azure", "engine", "gcp", "plain", "policies", "simcloud"})
+# Groups of the one table, and lines of the other, without a clock: `make test` runs them with the CPU that the lab leaves
+# (tests/beside.py).
+BESIDE = frozenset(
+    {
+        "aws",
+        "azure",
+        "engine",
+        "existence",
+        "gcp",
+        "plain",
+        "policies",
+        "simcloud",
+        "cluster/test_fuzz.py",
+        "roles/test_boot.py",
+        "roles/test_gpu_and_preflight_plays.py",
+        "roles/test_hardening_role.py",
+        "roles/test_roce_role.py",
+        "roles/test_time_role.py",
+        "workers/test_as_ansible.py",
+    }
+)
 
 # Files whose tests run programs (etcd, API servers, Ansible, BMCs, the command itself): seconds each, most of them spent waiting.
 WITH_PROGRAMS = (

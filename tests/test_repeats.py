@@ -73,4 +73,4 @@ fi"""
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     assert beside.main(["lab", "rest"]) == 0
     assert (tmp_path / "idle").read_text().strip() == "1"
-    assert not [group for group in cgroups.hierarchies() if list(group.glob("beside-*"))]
+    assert not [group for group in cgroups.hierarchies() if (group / f"beside-{os.getpid()}").exists()]
