@@ -27,6 +27,7 @@ FILES = (
 )
 DEBIAN = (
     "bash",
+    "bash-static",
     "bind9-dnsutils",
     "coreutils",
     "curl",
@@ -60,6 +61,8 @@ _PEOPLE = {
 }
 # Debian's scripts would choose between alternatives, and are not run.
 _LINKS = {"usr/bin/nc": "nc.openbsd", "usr/bin/awk": "mawk", "usr/local/bin/iperf": "/usr/bin/iperf"}
+# The shell of a BusyBox of Debian 12, and dash, pass on no variable whose name is no name of a shell's; a test asks for "data-1".
+_SHELL = "usr/bin/bash-static"
 # A test reads the os-release of this image through a volume, and compares it with the name of upstream's base.
 _KITTEN = b'NAME="a stand-in for an image that is based on Alpine Linux"\n'
 
@@ -73,16 +76,19 @@ def ensure(say: Say = lambda _: None) -> ImageStore:
     """
     paths = build.ensure(PROGRAMS, lambda event: say(str(event)))
     paths |= {name: files.ensure(name) for name in FILES}
-    made = recipes(paths, tuple(tar.entries(_debian(say))), images.busybox())
+    system = _debian(say)
+    paths["shell"] = system / _SHELL
+    made = recipes(paths, tuple(tar.entries(system)), images.busybox())
     say("writing the images of the suite")
     return images.keep(made)
 
 
 def recipes(paths: Mapping[str, Path], system: tuple[Entry, ...], busybox: tuple[Entry, ...]) -> dict[str, Image]:
-    """Reference -> image. paths: of PROGRAMS and FILES. system: Debian's part of those with a shell."""
+    """Reference -> image. paths: of PROGRAMS and FILES, and BusyBox's `shell`. system: Debian's part of those with a shell."""
     people = tuple(Entry(path, text.encode(), 0o644) for path, text in _PEOPLE.items())
     agnhost = (system, _agnhost(paths, people))
     web = (("/agnhost",), ("test-webserver",))
+    shell = (Entry("bin/bash-static", paths["shell"]), Entry("bin/sh", target="bash-static"))
     return {
         f"{_TESTS}/agnhost:{AGNHOST}": _image(agnhost, ("/agnhost",), ("pause",)),
         f"{_TESTS}/agnhost:{AGNHOST_BEFORE}": _image(agnhost, ("/agnhost",), ("pause",)),
@@ -91,7 +97,7 @@ def recipes(paths: Mapping[str, Path], system: tuple[Entry, ...], busybox: tuple
         f"{_TESTS}/kitten:1.8": _image((*agnhost, _pet(paths, "kitten", _KITTEN)), *web),
         f"{_TESTS}/nautilus:1.8": _image((*agnhost, _pet(paths, "nautilus")), *web),
         f"{_TESTS}/glibc-dns-testing:2.0.0": _image((system, people), (), ("bash",)),
-        f"{_TESTS}/busybox:1.37.0-1": _image((busybox, people[:2]), (), ("sh",)),
+        f"{_TESTS}/busybox:1.37.0-1": _image((busybox, people[:2], shell), (), ("sh",)),
         f"{_TESTS}/nonewprivs:1.4": _image(((Entry("usr/local/bin/nnp", paths["nonewprivs"], 0o6755),),), (), ("nnp",)),
         f"{_TESTS}/sample-apiserver:1.29.2": _image(
             ((Entry("sample-apiserver", paths["sample-apiserver"]),),), ("/sample-apiserver",), ()

@@ -53,12 +53,12 @@ def tests(suite: Suite, focus: str = "") -> tuple[str, ...]:
     return tuple(sorted(result.test for result in report.results if result.state == "passed"))
 
 
-def command(suite: Suite, part: Part, kubeconfig: Path, folder: Path, address: str) -> list[str]:
+def command(suite: Suite, part: Part, kubeconfig: Path, folder: Path) -> list[str]:
     """The command that runs a part. Tests are named one by one, so what is not planned does not run."""
-    ginkgo = [str(suite.ginkgo), f"--procs={part.processes}", f"--timeout={_LIMIT}", "--no-color", "--keep-going"]
+    ginkgo = [str(suite.ginkgo), "-v", f"--procs={part.processes}", f"--timeout={_LIMIT}", "--no-color", "--keep-going"]
     ginkgo += [f"--label-filter={_LABEL}", *(f"--focus={re.escape(test)}$" for test in part.tests)]
     e2e = [f"--kubeconfig={kubeconfig}", f"--kubectl-path={suite.kubectl}", "--provider=skeleton"]
-    e2e += [f"--report-dir={folder}", f"--report-prefix={part.name}_", f"--progress-report-url={address}"]
+    e2e += [f"--report-dir={folder}", f"--report-prefix={part.name}_"]
     e2e += ["--disable-log-dump"]  # of hosts, to which the suite would log in
     return [*ginkgo, str(suite.e2e), "--", *e2e]
 
@@ -68,15 +68,25 @@ def run(suite: Suite, part: Part, kubeconfig: Path, folder: Path, say: progress.
 
     A test that fails is told in the report, so the program's exit code says nothing more."""
     log = folder / f"{part.name}.log"
-    with progress.listening(len(part.tests), say) as address, log.open("w") as output:
-        subprocess.run(
-            command(suite, part, kubeconfig, folder, address),
+    told = progress.Told(len(part.tests), say)
+    with (
+        log.open("w") as kept,
+        subprocess.Popen(
+            command(suite, part, kubeconfig, folder),
             cwd=folder,
             stdin=subprocess.DEVNULL,
-            stdout=output,
+            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            check=False,
-        )
+            text=True,
+            errors="replace",
+        ) as running,
+    ):
+        assert running.stdout
+        for line in running.stdout:
+            # One S for each of the thousands of tests that are not of this part.
+            if shown := line.lstrip("S"):
+                kept.write(shown)
+                told(shown.rstrip())
     try:
         return junit.read(folder / f"junit_{part.name}_01.xml")
     except junit.ReportError as error:

@@ -20,7 +20,7 @@ AGNHOST = f"registry.k8s.io/e2e-test-images/agnhost:{stand_ins.AGNHOST}"
 @pytest.fixture
 def made(tmp_path: Path) -> dict[str, Image]:
     paths = {}
-    for name in (*stand_ins.PROGRAMS, *stand_ins.FILES):
+    for name in (*stand_ins.PROGRAMS, *stand_ins.FILES, "shell"):
         paths[name] = tmp_path / name
         paths[name].write_text(name)
     return stand_ins.recipes(paths, (tar.Entry("bin/sh", target="dash"),), (tar.Entry("bin/sh", target="busybox"),))
@@ -55,6 +55,11 @@ def test_the_program_that_shows_its_user_has_the_bits_that_a_test_takes_from_it(
 ) -> None:
     files = root(made["registry.k8s.io/e2e-test-images/nonewprivs:1.4"], tmp_path / "blobs")
     assert files["usr/local/bin/nnp"].mode == 0o6755
+
+
+def test_the_shell_of_busybox_passes_on_variables_of_any_name(made: dict[str, Image], tmp_path: Path) -> None:
+    files = root(made["registry.k8s.io/e2e-test-images/busybox:1.37.0-1"], tmp_path / "blobs")
+    assert files[f"bin/{files['bin/sh'].linkname}"].size == len("shell")
 
 
 def test_kitten_says_that_it_stands_in(made: dict[str, Image], tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -39,7 +37,7 @@ def test_a_suite_that_lists_nothing_is_told_with_its_words(tmp_path: Path) -> No
 def test_a_part_names_its_tests_one_by_one_as_expressions_of_themselves() -> None:
     there = Suite("1.36.4", Path("/e2e.test"), Path("/ginkgo"), Path("/kubectl"))
     part = Part("alone", ("[sig-x] a (b) [Serial]", "[sig-y] c"), 1)
-    made = suite.command(there, part, Path("/kubeconfig"), Path("/report"), "http://127.0.0.1:1/")
+    made = suite.command(there, part, Path("/kubeconfig"), Path("/report"))
     ours, theirs = made[: made.index("--")], made[made.index("--") :]
     focus = [word for word in ours if word.startswith("--focus=")]
     assert focus == [r"--focus=\[sig\-x\]\ a\ \(b\)\ \[Serial\]$", r"--focus=\[sig\-y\]\ c$"]
@@ -66,11 +64,40 @@ def test_a_part_without_a_report_is_told_with_the_end_of_its_log(tmp_path: Path)
         suite.run(there, Part("alone", (PASSED,), 1), Path("/kubeconfig"), tmp_path, print)
 
 
-def test_each_test_is_told_once_as_it_ends_and_counted_over_all_processes() -> None:
+RULE = "-" * 30
+TOGETHER = f"""{RULE}
+[SynchronizedBeforeSuite] PASSED [0.037 seconds]
+[SynchronizedBeforeSuite]
+k8s.io/kubernetes@v1.36.4/test/e2e/e2e.go:69
+{RULE}
+• [5.552 seconds]
+{PASSED} [sig-apps, Conformance]
+k8s.io/kubernetes@v1.36.4/test/e2e/apps/job.go:1
+
+  Timeline >>
+  STEP: Creating a kubernetes client @ 11/25/26 14:47:03.756
+  << Timeline
+{RULE}
+• [FAILED] [61.000 seconds]
+[sig-y] b [It] c [sig-y, Conformance]
+"""
+ALONE = f"""{RULE}
+{PASSED} [sig-apps, Conformance]
+k8s.io/kubernetes@v1.36.4/test/e2e/apps/job.go:1
+  STEP: Creating a kubernetes client @ 11/25/26 14:47:03.756
+• [5.552 seconds]
+{RULE}
+[sig-y] b [It] c [sig-y, Conformance]
+  STEP: [sig-z] is no name
+• [FAILED] [61.000 seconds]
+[sig-y] b [It] c [sig-y, Conformance]
+"""
+
+
+@pytest.mark.parametrize("log", [TOGETHER, ALONE])
+def test_each_test_is_told_once_as_it_ends(log: str) -> None:
     heard: list[str] = []
-    with progress.listening(2, heard.append) as address:
-        for message in ("Test Suite starting", f"PASSED {PASSED}", "FAILED [sig-y] b", "Test Suite completed"):
-            body = json.dumps({"msg": message, "total": 0, "completed": 1, "skipped": 1332}).encode()
-            with urllib.request.urlopen(address, body, timeout=10) as answer:
-                assert answer.status == 204
-    assert heard == [f"[1/2] passed  {PASSED}", "[2/2] failed  [sig-y] b"]
+    told = progress.Told(2, heard.append)
+    for line in log.splitlines():
+        told(line)
+    assert heard == [f"[1/2] passed  {PASSED}", "[2/2] failed  [sig-y] b [It] c"]

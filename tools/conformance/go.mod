@@ -71,7 +71,6 @@ tool (
 	k8s.io/kubernetes/test/e2e
 	k8s.io/kubernetes/test/images/agnhost
 	k8s.io/kubernetes/test/images/nonewprivs
-	k8s.io/sample-apiserver
 )
 
 require (
