@@ -13,6 +13,7 @@ from cluster.outputs import BucketOutput
 from inventories.matching import NothingMatches
 from inventories.report import Failure, HostReport, RunReport
 from operations import build
+from operations.access import runtime_dir
 from operations.build import KeepsDataError, Selection
 from operations.configure import WorkersError
 from operations.record import LockedError, one_operation, read_ledger
@@ -57,6 +58,8 @@ def stack(monkeypatch, tmp_path):
     monkeypatch.setattr(build, "open_stack", lambda *_: opened)
     monkeypatch.setattr(build, "stack_to_look_at", lambda *_: nullcontext(opened))
     monkeypatch.setattr(build, "STATE", tmp_path)
+    # A destroy takes this away, and there may be a lab of this name.
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
     return opened
 
 
@@ -177,8 +180,11 @@ def test_data_in_a_cloud_is_kept_until_somebody_says_that_it_may_go(in_azure, di
 
 
 def test_with_data_the_protection_goes_first(in_azure, did):
+    kubeconfig = runtime_dir("lab") / "kubeconfig"
+    kubeconfig.touch()
     assert build.destroy(in_azure, Quiet(), with_data=True).changes == {"delete": 1}
     assert did == ["let go", "destroy"]
+    assert not kubeconfig.exists()
 
 
 def test_a_bucket_that_the_cloud_will_not_delete_yet_is_named_before_the_rest_goes(in_azure, did, stack):
