@@ -70,27 +70,27 @@ def run(suite: Suite, part: Part, kubeconfig: Path, folder: Path, say: progress.
     log = folder / f"{part.name}.log"
     told = progress.Told(len(part.tests), say)
     with (
-        log.open("w") as kept,
+        log.open("w", encoding="utf-8") as kept,
         subprocess.Popen(
             command(suite, part, kubeconfig, folder),
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            text=True,
+            encoding="utf-8",
             errors="replace",
         ) as running,
     ):
         assert running.stdout
         for line in running.stdout:
-            # One S for each of the thousands of tests that are not of this part.
-            if shown := line.lstrip("S"):
-                kept.write(shown)
-                told(shown.rstrip())
+            # ginkgo's lines with one S for each of the thousands of tests that are not of this part say nothing.
+            if set(line.rstrip("\n")) != {"S"}:
+                kept.write(line)
+                told(line.rstrip("\n"))
     try:
         return junit.read(folder / f"junit_{part.name}_01.xml")
     except junit.ReportError as error:
-        raise SuiteError(f"{error}; {log} ends with:\n{_last(log.read_text(errors='replace'))}") from None
+        raise SuiteError(f"{error}; {log} ends with:\n{_last(log.read_text(encoding='utf-8'))}") from None
 
 
 def parts(together: Sequence[str], alone: Sequence[str], processes: int) -> list[Part]:

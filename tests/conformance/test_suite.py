@@ -58,6 +58,13 @@ def test_a_part_that_failed_is_known_by_its_report_alone(tmp_path: Path) -> None
     assert (tmp_path / "together.log").read_text() == "said\n"
 
 
+def test_the_log_is_ginkgos_without_the_lines_of_what_is_not_of_the_part(tmp_path: Path) -> None:
+    shutil.copy(SAMPLE, tmp_path / "junit_together_01.xml")
+    there = programs(tmp_path, "printf 'SSSS\\n\\nSummarizing 1 Failure:\\nS\\n'; exit 1")
+    suite.run(there, Part("together", (PASSED,), 4), Path("/kubeconfig"), tmp_path, print)
+    assert (tmp_path / "together.log").read_text() == "\nSummarizing 1 Failure:\n"
+
+
 def test_a_part_without_a_report_is_told_with_the_end_of_its_log(tmp_path: Path) -> None:
     there = programs(tmp_path, "echo no cluster there; exit 1")
     with pytest.raises(SuiteError, match="no cluster there"):

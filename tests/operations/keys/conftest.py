@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -14,11 +15,14 @@ from tests.sharing import shared
 
 @pytest.fixture
 def world(build: Callable[..., Cluster], tmp_path_factory: pytest.TempPathFactory) -> Region:
-    cluster = build(
-        {
-            "network": {"nodes": own_network()},
-            "control_plane": {"api_servers": 1},
-            "etcd": {"events": {"members": 1}},
-        }
-    )
-    return shared("region", lambda: region(cluster, tmp_path_factory.mktemp("region")))
+    def begun() -> AbstractContextManager[Region]:
+        cluster = build(
+            {
+                "network": {"nodes": own_network()},
+                "control_plane": {"api_servers": 1},
+                "etcd": {"events": {"members": 1}},
+            }
+        )
+        return region(cluster, tmp_path_factory.mktemp("region"))
+
+    return shared("region", begun)
