@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cluster.load import find_cluster, load_cluster
+from cluster.load import SpecError, find_cluster, load_cluster
 from cluster.spec import Cluster
 from conformance import plan, stand_ins, suite
 from conformance.junit import Report
@@ -26,7 +26,7 @@ from operations.stack import access_to
 from tools import build, golang, manifest
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-FORESEEN = (SuiteError, ListError, LabError, ImageError, NotBuiltError, build.BuildError, golang.GoMissing)
+FORESEEN = (SpecError, SuiteError, ListError, LabError, ImageError, NotBuiltError, build.BuildError, golang.GoMissing)
 
 
 def _say(line: str) -> None:
@@ -45,12 +45,12 @@ def main(
 ) -> None:
     """Run the suite, those tests that must be alone at the end, and sum up. Ends with 1 unless all that was to run passed."""
     try:
+        cluster = load_cluster(find_cluster(name, ROOT))
         there = _suite()
         planned = _plan(there, focus)
         if dry_run:
             print(listing(planned))
             return
-        cluster = load_cluster(find_cluster(name, ROOT))
         _refuse_another_release(cluster, there)
         folder = report or STATE / "conformance" / datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%SZ")
         told = _run(there, planned, cluster, processes, folder.absolute())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from conformance import progress, suite
+from conformance.__main__ import main
 from conformance.junit import ReportError
 from conformance.suite import Part, Suite, SuiteError
 
@@ -43,6 +44,11 @@ def test_a_part_names_its_tests_one_by_one_as_expressions_of_themselves() -> Non
     assert focus == [r"--focus=\[sig\-x\]\ a\ \(b\)\ \[Serial\]$", r"--focus=\[sig\-y\]\ c$"]
     assert "--procs=1" in ours
     assert {"--kubeconfig=/kubeconfig", "--report-dir=/report", "--report-prefix=alone_"} <= set(theirs)
+
+
+def test_a_cluster_that_is_not_there_is_refused_before_anything_is_built() -> None:
+    with pytest.raises(SystemExit, match="there is no cluster labb; did you mean lab"):
+        main("labb")
 
 
 def test_parts_without_tests_are_not_run() -> None:
