@@ -72,12 +72,12 @@ slow: programs ## All that check leaves out but the lab and the soak: etcds, API
 
 # What `make test` has of slow before the lab, and beside it, with the fast set.
 timed:
-	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "(engine or programs) and not beside and not soak" </dev/null
+	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "timed and not soak" $$($(BIN)/python -m tests.levels) </dev/null
 
-# It may stand still for as long as the lab works, so no test of it has a limit.
+# It may stand almost still for as long as the lab works, so no test of it has a limit.
 beside: export MENAGERIE_NO_CLOCK := 1
 beside:
-	$(PYTEST) -q $(LONGEST) -n 3 --dist loadgroup -m "(beside or not (lab or engine or programs)) and not soak" </dev/null
+	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "not (timed or lab or soak)" </dev/null
 
 in-lab: programs ## The lab from nothing with every proof, and the faults
 	$(PYTEST) $(LONGEST) -m "lab and not soak" tests/lab tests/faults </dev/null

@@ -1,17 +1,14 @@
 """``python -m bench.growth``: seconds from a submitted job until it runs on a host that was not there, by part.
 
-Uses the lab that is up, or one of its own that it takes away afterwards. The lab's pool in the region gets room for one host more,
-and `autoscaler run` looks after it as a service does, with the defaults of the spec. Between rounds the host that came is taken away.
+Uses the lab that is up, or one of its own that it takes away afterwards. `autoscaler run` looks after its pool in the region as a
+service does. Between rounds the host that came is taken away.
 """
 
 from __future__ import annotations
 
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
@@ -42,9 +39,9 @@ _PART_S, _LOOK_S = 900.0, 0.1
 def measure(say: Callable[[str], None], rounds: int = ROUNDS) -> list[Figure]:
     """Each part of each round. LabError, CommandError or TimedOutError where a job does not get to run."""
     seen: list[dict[str, float]] = []
-    with on_lab.lab(say) as cluster, _room(say) as spec:
+    with on_lab.lab(say) as cluster:
         probe = Probe(access_to(cluster).api(), "default", POOL)
-        with on_lab.autoscaler(spec):
+        with on_lab.autoscaler():
             for number in range(1, rounds + 1):
                 seen.append(_round(probe))
                 say(f"round {number}: " + ", ".join(f"{name} {value:.1f} s" for name, value in seen[-1].items()))
@@ -87,25 +84,6 @@ def _round(probe: Probe) -> dict[str, float]:
 
 def _until(reached: Callable[[], bool], what: str) -> None:
     wait_until(lambda: "" if reached() else f"{what} lasts", _PART_S, lambda _: None, _LOOK_S)
-
-
-@contextmanager
-def _room(say: Callable[[str], None]) -> Iterator[Path]:
-    """The lab's spec with a pool that may grow by one, and the lab as it says; afterwards the lab is as it was."""
-
-    def grow(spec: Any) -> None:
-        pool = spec["pools"][POOL]
-        pool["max"] = pool["min"] + 1
-        spec["autoscaler"] = {}
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = on_lab.changed(Path(folder), grow)
-        say("the pool gets room for one host more")
-        on_lab.run("up", str(path), "--json")
-        try:
-            yield path
-        finally:
-            on_lab.run("up", on_lab.CLUSTER, "--json")
 
 
 def main(

@@ -55,7 +55,7 @@ def changed(folder: Path, change: Callable[[Any], None]) -> Path:
 
 
 @contextmanager
-def autoscaler(spec: Path) -> Iterator[Callable[[], str]]:
+def autoscaler() -> Iterator[Callable[[], str]]:
     """`autoscaler run` as a service for the length of a block; the last that it said. CommandError where it ended by itself."""
     with tempfile.TemporaryFile("w+") as told:
 
@@ -63,7 +63,7 @@ def autoscaler(spec: Path) -> Iterator[Callable[[], str]]:
             told.seek(0)
             return told.read()[-2000:]
 
-        command = [MENAGERIE, "autoscaler", "run", str(spec), "--yes"]
+        command = [MENAGERIE, "autoscaler", "run", CLUSTER, "--yes"]
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=told, stderr=told) as process:
             try:
                 yield said

@@ -37,7 +37,7 @@ def _say(line: str) -> None:
 def main(
     name: Annotated[str, typer.Argument(help="The cluster.")] = "lab",
     focus: Annotated[str, typer.Option(help="Only tests whose names fit this regular expression (Go's).")] = "",
-    processes: Annotated[int, typer.Option(min=1, help="How many run tests that may run beside each other.")] = 4,
+    processes: Annotated[int, typer.Option(min=1, help="How many run tests that may run beside each other.")] = 6,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would run and what not; ask no cluster.")
     ] = False,

@@ -19,10 +19,12 @@ class Told:
     """Hears the log line by line; `say` hears of each of `total` tests once it has ended.
 
     Between two rules are a test's name and how it ended: the name first where one process runs all tests, and last where several do.
+    states: test -> how it ended, in ginkgo's word.
     """
 
     def __init__(self, total: int, say: Say) -> None:
-        self._total, self._say, self._ended = total, say, 0
+        self._total, self._say = total, say
+        self.states: dict[str, str] = {}
         self._name, self._state = "", ""
 
     def __call__(self, line: str) -> None:
@@ -31,10 +33,10 @@ class Told:
         elif ended := _ENDED.match(line):
             self._state = (ended[1] or "passed").lower()
         elif line.startswith("[sig-") and not self._name:
-            self._name = _LABELS.sub("", line)
+            self._name = _LABELS.sub("", line).replace(" [It] ", " ")
         else:
             return
         if self._name and self._state:
-            self._ended += 1
-            self._say(f"[{self._ended}/{self._total}] {self._state}  {self._name}")
+            self.states[self._name] = self._state
+            self._say(f"[{len(self.states)}/{self._total}] {self._state}  {self._name}")
             self._state = ""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from conformance import junit, progress
-from conformance.junit import Report
+from conformance.junit import Report, Result
 
 PROGRAMS = ("e2e.test", "ginkgo", "kubectl")
 _LABEL = "Conformance"
@@ -56,6 +56,8 @@ def tests(suite: Suite, focus: str = "") -> tuple[str, ...]:
 def command(suite: Suite, part: Part, kubeconfig: Path, folder: Path) -> list[str]:
     """The command that runs a part. Tests are named one by one, so what is not planned does not run."""
     ginkgo = [str(suite.ginkgo), "-v", f"--procs={part.processes}", f"--timeout={_LIMIT}", "--no-color", "--keep-going"]
+    # What a process says that panics would be lost with it.
+    ginkgo += ["--output-interceptor-mode=none"]
     ginkgo += [f"--label-filter={_LABEL}", *(f"--focus={re.escape(test)}$" for test in part.tests)]
     e2e = [f"--kubeconfig={kubeconfig}", f"--kubectl-path={suite.kubectl}", "--provider=skeleton"]
     e2e += [f"--report-dir={folder}", f"--report-prefix={part.name}_"]
@@ -64,9 +66,10 @@ def command(suite: Suite, part: Part, kubeconfig: Path, folder: Path) -> list[st
 
 
 def run(suite: Suite, part: Part, kubeconfig: Path, folder: Path, say: progress.Say) -> Report:
-    """Run a part; its report and its log are in `folder`. SuiteError where it ends without a report.
+    """Run a part; its report and its log are in `folder`. SuiteError where it ends without a report before any test has.
 
-    A test that fails is told in the report, so the program's exit code says nothing more."""
+    A test that fails is told in the report, so the program's exit code says nothing more. Where one of several processes was
+    lost, ginkgo writes no report: the log says how each test ended."""
     log = folder / f"{part.name}.log"
     told = progress.Told(len(part.tests), say)
     with (
@@ -90,7 +93,18 @@ def run(suite: Suite, part: Part, kubeconfig: Path, folder: Path, say: progress.
     try:
         return junit.read(folder / f"junit_{part.name}_01.xml")
     except junit.ReportError as error:
-        raise SuiteError(f"{error}; {log} ends with:\n{_last(log.read_text(encoding='utf-8'))}") from None
+        why = f"{error}; {log} ends with:\n{_last(log.read_text(encoding='utf-8'))}"
+        if not told.states:
+            raise SuiteError(why) from None
+        return Report(tuple(_from_log(told)), (Result(f"the run of what is {part.name}", "failed", said=why),))
+
+
+def _from_log(told: progress.Told) -> Iterator[Result]:
+    for test, state in told.states.items():
+        if state in ("passed", "skipped"):
+            yield Result(test, "passed" if state == "passed" else "skipped")
+        else:
+            yield Result(test, "failed", said=f"ginkgo says: {state}")
 
 
 def parts(together: Sequence[str], alone: Sequence[str], processes: int) -> list[Part]:

@@ -1,7 +1,7 @@
-"""Two targets of make at once: `python -m tests.beside in-lab unhurried`. The second has what CPU the first leaves.
+"""Two targets of make at once: `python -m tests.beside in-lab beside`. The second has what CPU the first leaves, and a tenth at least.
 
-A lab waits half of its time. What runs beside it must have no clock: it may stand still while the lab works. What it prints comes
-at the end. Exit code: 0 where both passed, otherwise that of one that failed.
+A lab waits half of its time. What runs beside it must hold nothing to a time. What it prints comes at the end. Exit code: 0
+where both passed, otherwise that of one that failed.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from lab import cgroups
 
@@ -28,16 +29,29 @@ def wait() -> None:
             fcntl.flock(file, fcntl.LOCK_SH)
 
 
+_PARTS = {"cpu.weight": {"little": 10, "equal": 100}, "cpu.shares": {"little": 102, "equal": 1024}}
+"""File of a control group -> what it holds for each part of the CPU (kernel.org, "CPU Controller" of cgroup v2, and of v1)."""
+
+
+def give(group: Path, part: Literal["little", "equal"]) -> None:
+    """What a group's processes get where more want to run than can."""
+    for name, values in _PARTS.items():
+        if (file := group / name).exists():
+            file.write_text(str(values[part]))
+
+
 @contextmanager
-def idle_group() -> Iterator[Path]:
-    """A control group whose processes run where no other wants to (kernel.org, "cpu.idle" of "CPU Controller")."""
-    (group,) = (path.parent for path in cgroups.create(f"beside-{os.getpid()}") if (path.parent / "cpu.idle").exists())
-    (group / "cpu.idle").write_text("1")
+def group() -> Iterator[Path]:
+    """A control group whose processes get little. Whoever is left in it is ended."""
+    name = f"beside-{os.getpid()}"
+    folders = [path.parent for path in cgroups.create(name)]
+    (made,) = (folder for folder in folders if any((folder / each).exists() for each in _PARTS))
+    give(made, "little")
     try:
-        yield group
+        yield made
     finally:
-        cgroups.kill(group.name)
-        cgroups.remove(group.name)
+        cgroups.kill(name)
+        cgroups.remove(name)
 
 
 _BEGIN = 'echo $$ > "$0" && exec flock "$1" make "$2"'
@@ -45,11 +59,11 @@ _BEGIN = 'echo $$ > "$0" && exec flock "$1" make "$2"'
 
 def main(targets: Sequence[str]) -> int:
     first, second = targets
-    with idle_group() as group, tempfile.TemporaryFile("w+") as printed, tempfile.NamedTemporaryFile() as lock:
-        words = ["sh", "-c", _BEGIN, group / "cgroup.procs", lock.name, second]
+    with group() as made, tempfile.TemporaryFile("w+") as printed, tempfile.NamedTemporaryFile() as lock:
+        words = ["sh", "-c", _BEGIN, made / "cgroup.procs", lock.name, second]
         with subprocess.Popen(words, stdout=printed, stderr=subprocess.STDOUT) as beside:
             code = subprocess.run(["make", first], env={**os.environ, LOCK: lock.name}, check=False).returncode
-            (group / "cpu.idle").write_text("0")
+            give(made, "equal")
             other = beside.wait()
         printed.seek(0)
         sys.stdout.write(printed.read())

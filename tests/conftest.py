@@ -17,7 +17,7 @@ from cluster.pools import HostsFile
 from cluster.spec import Cluster, ClusterSpec
 from tests import sharing
 from tests.digests import with_digests
-from tests.levels import BESIDE, UNDER_THE_ENGINE, WITH_PROGRAMS, is_under
+from tests.levels import TIMED, UNDER_THE_ENGINE, WITH_PROGRAMS, is_under
 from tests.skips import failure
 
 # Machines are shared: how long one example takes says nothing.
@@ -38,9 +38,10 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 @pytest.fixture(scope="session")
 def build() -> Callable[..., Cluster]:
     """build({"etcd": {"main": {"members": 5}}}): the lab with these fields changed. Mappings are
-    merged, everything else is replaced, and None takes a field away. Its pool in the region, its links and its storage
-    are left out: who wants some says which."""
+    merged, everything else is replaced, and None takes a field away. Its pool in the region with what makes it grow, its
+    gangs, its links and its storage are left out: who wants some says which."""
     spec = yaml.safe_load((LAB / "cluster.yaml").read_text())
+    del spec["autoscaler"], spec["scheduling"]
     spec["pools"] = {name: pool for name, pool in spec["pools"].items() if "site" in pool}
     for site in spec["sites"].values():
         del site["links"], site["ceph"]
@@ -60,7 +61,17 @@ def lab(build: Callable[..., Cluster]) -> Cluster:
 
 
 # Groups that take minutes, longest first: begun last, one of them would run alone at the end. The others follow as they stand.
-_FIRST = ("etcds", "keys", "tenancy", "controllers", "etcd/test_backups_on_hosts.py", "real_cluster", "vpn")
+_FIRST = (
+    "keys",
+    "operations/test_etcds.py",
+    "controllers",
+    "etcd/test_backups_on_hosts.py",
+    "vpn",
+    "aws",
+    "tenancy",
+    "gcp",
+    "azure",
+)
 
 _SLOW_S = 600
 """The first test of a group also waits for what all of them share."""
@@ -88,11 +99,11 @@ def _marks(file: Path) -> tuple[pytest.MarkDecorator, ...]:
     for under, group in UNDER_THE_ENGINE.items():
         if is_under(place, under):
             found += [pytest.mark.engine, pytest.mark.xdist_group(group)]
-            found += [pytest.mark.beside] if group in BESIDE else []
+            found += [pytest.mark.timed] if group in TIMED else []
     for under in WITH_PROGRAMS:
         if is_under(place, under):
             found += [pytest.mark.programs, pytest.mark.xdist_group(under)]
-            found += [pytest.mark.beside] if under in BESIDE else []
+            found += [pytest.mark.timed] if under in TIMED else []
     return tuple(found)
 
 

@@ -42,25 +42,40 @@ UNDER_THE_ENGINE = {
     "validation/test_fleet.py": "validation",
 }
 
-# Groups of the one table, and lines of the other, without a clock: `make test` runs them with the CPU that the lab leaves
-# (tests/beside.py).
-BESIDE = frozenset(
+# Groups of the one table, and lines of the other, that hold programs to a time: elections, leases, turns, dead peers. `make test`
+# runs them before the lab, and all others beside it, with a small part of the CPU (tests/beside.py).
+TIMED = frozenset(
     {
-        "aws",
-        "azure",
-        "engine",
-        "existence",
-        "gcp",
-        "plain",
-        "policies",
-        "simcloud",
-        "cluster/test_fuzz.py",
-        "roles/test_boot.py",
-        "roles/test_gpu_and_preflight_plays.py",
-        "roles/test_hardening_role.py",
-        "roles/test_roce_role.py",
-        "roles/test_time_role.py",
-        "workers/test_as_ansible.py",
+        "keys",
+        "redfish",
+        "cli/test_interrupts.py",
+        "controllers/test_command.py",
+        "controllers/test_program.py",
+        "controllers/test_rights.py",
+        "etcd/test_backups_on_hosts.py",
+        "etcd/test_real_etcd.py",
+        "operations/record",
+        "operations/test_audit.py",
+        "operations/test_audit_logs.py",
+        "operations/test_backups.py",
+        "operations/test_drain.py",
+        "operations/test_etcd_roll.py",
+        "operations/test_etcds.py",
+        "operations/test_etcds_broken.py",
+        "operations/test_reboot.py",
+        "operations/test_reboot_command.py",
+        "operations/test_repair.py",
+        "operations/test_repair_brakes.py",
+        "operations/test_repair_command.py",
+        "operations/test_trials.py",
+        "operations/test_upgrade_nodes.py",
+        "preflight/test_real_api.py",
+        "provisioning/test_repair_power.py",
+        "scheduling/autoscaler/test_command.py",
+        "scheduling/autoscaler/test_real_api.py",
+        "tenancy/test_ldap.py",
+        "userdata/test_apply_in_turn.py",
+        "userdata/test_turns.py",
     }
 )
 
@@ -135,6 +150,13 @@ WITH_PROGRAMS = (
 )
 
 
+def timed_places() -> tuple[str, ...]:
+    """Files and folders with all that is timed: those of TIMED, and files that mark themselves so."""
+    groups = {place for place, group in UNDER_THE_ENGINE.items() if group in TIMED}
+    marked = {each for each in TESTS.rglob("test_*.py") if "pytest.mark.timed," in each.read_text()}
+    return tuple(sorted({*groups, *TIMED & {*WITH_PROGRAMS}, *(each.relative_to(TESTS).as_posix() for each in marked)}))
+
+
 def is_under(place: str, under: str) -> bool:
     return place == under or place.startswith(f"{under}/")
 
@@ -186,3 +208,7 @@ def _level(place: str, marks: set[str]) -> Level:
     if "engine" in marks or any(is_under(place, each) for each in UNDER_THE_ENGINE):
         return "engine" if place.split("/")[0] in _CLOUDS else "programs"
     return "programs" if "programs" in marks or any(is_under(place, each) for each in WITH_PROGRAMS) else "pure"
+
+
+if __name__ == "__main__":
+    print(*(f"{TESTS.name}/{place}" for place in timed_places()))

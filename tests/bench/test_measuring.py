@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from bench.group import CommandError, Cost, cpu_seconds, process_name, pss_bytes
 from cluster.load import find_cluster, load_cluster
 from operations.access import ROOT
 from operations.build import STEPS
+from tests.waiting import until
 
 LAB = load_cluster(find_cluster("lab", ROOT))
 
@@ -62,9 +62,7 @@ def test_a_hierarchy_that_counts_no_cpu_time_says_so(tmp_path: Path) -> None:
 def test_memory_that_a_process_holds_is_seen_and_that_of_an_ended_one_is_none() -> None:
     process = subprocess.Popen(["sleep", "60"])
     try:
-        deadline = time.monotonic() + 10
-        while not pss_bytes(process.pid) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: pss_bytes(process.pid), "it holds no memory", 10, 0.01)
         assert 0 < pss_bytes(process.pid) < pss_bytes(os.getpid())
     finally:
         process.kill()

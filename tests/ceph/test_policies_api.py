@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,8 +11,9 @@ from ceph import classes
 from ceph.names import NAMESPACE, of
 from cluster.spec import Cluster
 from control_plane.objects import Object, applied
-from tests.control_plane.real_api import PATIENCE_S, RealApi, running
+from tests.control_plane.real_api import RealApi, running
 from tests.programs import program
+from tests.waiting import until
 
 ANNOTATION = "volume.beta.kubernetes.io/storage-class"
 CLAIMS, MERGE = "/api/v1/namespaces/{}/persistentvolumeclaims", "application/merge-patch+json"
@@ -43,13 +43,6 @@ def in_force(api: RealApi, policies: tuple[Object, ...]) -> None:
         assert status < 300, said
     until(lambda: tried(api, "none", "block-robotics")[0] == FORBIDDEN)
     until(lambda: "rook-ceph" in str(api.call("POST", f"{VOLUMES}?dryRun=All", volume(HOST), as_user=ACCOUNT)[1]))
-
-
-def until(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not what():
-        assert time.monotonic() < deadline, "never came"
-        time.sleep(0.1)
 
 
 def claim(storage_class: str | None, annotation: str | None = None, name: str = "x") -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,8 +13,9 @@ from ceph import render
 from ceph.facts import judge
 from cluster.spec import Cluster
 from control_plane.objects import Object, applied
-from tests.control_plane.real_api import PATIENCE_S, RealApi, running
+from tests.control_plane.real_api import RealApi, running
 from tests.programs import file, program
+from tests.waiting import until
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("rook-api")]
 
@@ -38,8 +38,9 @@ def api(crds: list[Object], tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 def _served(api: RealApi, names: set[str]) -> None:
     """Until the server has made an API of each CRD."""
-    deadline = time.monotonic() + PATIENCE_S
-    while names:
+    left = set(names)
+
+    def served() -> bool:
         _, answer = api.call("GET", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
         ready = {
             crd["metadata"]["name"]
@@ -47,9 +48,10 @@ def _served(api: RealApi, names: set[str]) -> None:
             for condition in crd.get("status", {}).get("conditions") or []
             if (condition["type"], condition["status"]) == ("Established", "True")
         }
-        names = names - ready
-        assert time.monotonic() < deadline, names
-        time.sleep(0.1)
+        left.difference_update(ready)
+        return not left
+
+    until(served, lambda: str(left))
 
 
 @pytest.fixture
@@ -132,10 +134,8 @@ def test_a_team_can_not_use_up_the_quota_of_another(api: RealApi, made: tuple[Ob
     for name, labels in (("arms", {"menagerie.dev/team": "robotics"}), ("none", {})):
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         assert api.apply(applied(namespace))[0] < 300
-    deadline = time.monotonic() + PATIENCE_S
-    while claim(api, "none", "block-robotics")[0] < 400:  # a policy takes a moment to be in force
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    # A policy takes a moment to be in force.
+    until(lambda: claim(api, "none", "block-robotics")[0] >= 400, every_s=0.2)
     status, said = claim(api, "none", "block-robotics")
     assert status == 403
     assert "block-robotics is for namespaces with the label menagerie.dev/team=robotics" in said

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
 
 from cli import interrupts, running
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,10 +47,7 @@ sys.exit(running.run(["up", "lab", "--yes"]))
 
 
 def _wait_for(note: Path) -> None:
-    deadline = time.monotonic() + 60
-    while not note.exists():
-        assert time.monotonic() < deadline, "the child never ran"
-        time.sleep(0.02)
+    until(note.exists, "the child never ran", every_s=0.02)
 
 
 def _check(note: Path, code: int, told: str) -> None:

@@ -107,10 +107,20 @@ k8s.io/kubernetes@v1.36.4/test/e2e/apps/job.go:1
 """
 
 
+def test_where_ginkgo_lost_a_process_its_log_says_how_each_test_ended(tmp_path: Path) -> None:
+    (tmp_path / "said").write_text(f"{TOGETHER}Ginkgo timed out waiting for all parallel procs to report back\n")
+    there = programs(tmp_path, f"cat {tmp_path}/said; exit 1")
+    report = suite.run(there, Part("together", (PASSED, "[sig-y] b c", "d"), 4), Path("/kubeconfig"), tmp_path, print)
+    assert [(each.test, each.state) for each in report.results] == [(PASSED, "passed"), ("[sig-y] b c", "failed")]
+    (lost,) = report.beside
+    assert (lost.test, lost.state) == ("the run of what is together", "failed")
+    assert "Ginkgo timed out waiting" in lost.said
+
+
 @pytest.mark.parametrize("log", [TOGETHER, ALONE])
 def test_each_test_is_told_once_as_it_ends(log: str) -> None:
     heard: list[str] = []
     told = progress.Told(2, heard.append)
     for line in log.splitlines():
         told(line)
-    assert heard == [f"[1/2] passed  {PASSED}", "[2/2] failed  [sig-y] b [It] c"]
+    assert heard == [f"[1/2] passed  {PASSED}", "[2/2] failed  [sig-y] b c"]

@@ -21,11 +21,11 @@ from cryptography.x509.oid import NameOID
 from control_plane.host.api import ApiError
 from stacks.certificates import new_authority
 from tests.control_plane.real_api import TOKEN, RealApi, running, started, trusting
+from tests.waiting import until
 
 CSR = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 SECRETS = "/api/v1/namespaces/kube-system/secrets"
-PATIENCE_S = 60
 
 
 class AsHosts:
@@ -107,9 +107,13 @@ class Cluster:
         }
         # A token that was made a moment ago is known a moment later.
         status, answer = 401, None
-        until = time.monotonic() + PATIENCE_S
-        while status == 401 and time.monotonic() < until:
+
+        def known() -> bool:
+            nonlocal status, answer
             status, answer = self.as_("POST", CSR, body, bearer=bearer)
+            return status != 401
+
+        until(known, lambda: str(answer), every_s=0)
         assert status == 201, answer
         self.keys[body["metadata"]["name"]] = key
         return str(body["metadata"]["name"])
@@ -123,10 +127,14 @@ class Cluster:
 
     def identity(self, request: str) -> Path:
         """The certificate that was signed, with its key, once it is there."""
-        until = time.monotonic() + PATIENCE_S
-        while not (found := self.status(request).get("certificate")):
-            assert time.monotonic() < until, f"nobody signed {request}: {self.status(request)}"
-            time.sleep(0.05)
+        found = ""
+
+        def signed() -> bool:
+            nonlocal found
+            found = self.status(request).get("certificate", "")
+            return bool(found)
+
+        until(signed, lambda: f"nobody signed {request}: {self.status(request)}", every_s=0.05)
         key = self.keys[request].private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -159,10 +167,7 @@ class Cluster:
         self.call("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
 
     def until_approved_by_anybody(self, request: str) -> None:
-        until = time.monotonic() + PATIENCE_S
-        while not self.approved(request):
-            assert time.monotonic() < until, f"{request} was not approved"
-            time.sleep(0.05)
+        until(lambda: self.approved(request), f"{request} was not approved", every_s=0.05)
 
     def kubeconfig(self) -> Path:
         """With all rights, by the token of these tests."""

@@ -18,9 +18,9 @@ from typing import Any
 
 from tests.ports import free_ports
 from tests.programs import program as cached
+from tests.waiting import patience, until
 
 TOKEN = "a-token-of-this-test"
-PATIENCE_S = 60
 _FRESH_S = 20
 
 
@@ -57,7 +57,7 @@ class Line:
         if found is None or time.monotonic() > self._own.fresh_until:
             if found:
                 found.close()
-            found = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=30, context=self._tls)
+            found = http.client.HTTPSConnection("127.0.0.1", self._port, timeout=patience(30), context=self._tls)
         self._own.connection, self._own.fresh_until = found, time.monotonic() + _FRESH_S
         return found
 
@@ -174,17 +174,16 @@ def started(name: str, command: Sequence[object], folder: Path) -> Iterator[subp
 
 
 def _answers(url: str) -> bool:
-    with urllib.request.urlopen(url, timeout=5) as answer:
+    with urllib.request.urlopen(url, timeout=patience(5)) as answer:
         return bool(answer.status == http.HTTPStatus.OK)
 
 
 def _wait(well: Callable[[], bool], log: Path) -> None:
-    """Until it is; what can't be reached is not well yet. TimeoutError with the end of the log."""
-    deadline = time.monotonic() + PATIENCE_S
-    while True:
+    """Until it is; what can't be reached is not well yet. It fails with the end of the log."""
+
+    def seen() -> bool:
         with suppress(OSError):
-            if well():
-                return
-        if time.monotonic() > deadline:
-            raise TimeoutError(log.read_text()[-2000:])
-        time.sleep(0.2)
+            return well()
+        return False
+
+    until(seen, lambda: log.read_text()[-2000:], every_s=0.2)

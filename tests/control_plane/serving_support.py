@@ -16,9 +16,8 @@ import ssl
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -39,12 +38,12 @@ from network.addresses import plan
 from stacks.certificates import Request, Signed, issue
 from tests.ports import free_ports
 from tests.programs import program
+from tests.waiting import until
 
 SHAPE = Shape(10, 0)
 CSRS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 SIGNER = "kubernetes.io/kubelet-serving"
 APPROVER = "menagerie:kubelet-csr-approver"
-PATIENCE_S = 60
 
 
 @dataclass
@@ -120,7 +119,7 @@ class Plane:
 
     def given(self, name: str, key: str) -> Signed:
         """The certificate of a request that is approved."""
-        wait(lambda: bool(self.state(name).get("certificate")), f"{name}: {self.state(name)}")
+        wait(lambda: bool(self.state(name).get("certificate")), lambda: f"{name}: {self.state(name)}")
         return Signed(base64.b64decode(self.state(name)["certificate"]).decode(), key)
 
     def refused(self, name: str, good: tuple[str, Sequence[str], Sequence[str]]) -> bool:
@@ -187,16 +186,15 @@ def listener(address: str, port: int, signed: Signed, seen: list[str], says: str
         server.server_close()
 
 
-def wait(true: Callable[[], bool], why: str = "", patience_s: float = PATIENCE_S) -> None:
-    deadline = time.monotonic() + patience_s
-    while True:
-        try:
-            if true():
-                return
-        except (ApiError, OSError):
-            pass
-        assert time.monotonic() < deadline, why
-        time.sleep(0.1)
+def wait(true: Callable[[], bool], why: Callable[[], str]) -> None:
+    """Until it is so; what can't be reached, or refuses, is not there yet."""
+
+    def seen() -> bool:
+        with suppress(ApiError, OSError):
+            return true()
+        return False
+
+    until(seen, why)
 
 
 @contextmanager
@@ -221,7 +219,8 @@ def up(cluster: Cluster, folder: Path) -> Iterator[Plane]:
             run("etcd", etcd(SHAPE, cluster, plan_, role, folder), f"etcd-{role}")
         run("kube-apiserver", api)
         admin = made.api()
-        wait(lambda: bool(admin.call("GET", "/api/v1/namespaces/kube-system")), _end(folder / "kube-apiserver.log"))
+        system, log = "/api/v1/namespaces/kube-system", folder / "kube-apiserver.log"
+        wait(lambda: bool(admin.call("GET", system)), lambda: _end(log))
         for item in json.loads(manifests.render(cluster, plan_)):
             admin.apply(item["path"], item["object"], "menagerie", force=True)
         run("kube-controller-manager", manager)
@@ -265,7 +264,7 @@ def tunnels(made: Plane) -> Iterator[tuple[str, int]]:
     table = flags.konnectivity_server(made.cluster, str(folder)) | own
     words = [str(program("proxy-server")), *(f"--{name}={value}" for name, value in table.items())]
     with started(words, folder / "server.log"):
-        wait(lambda: (made.folder / "konnectivity.socket").exists(), _end(folder / "server.log"))
+        wait(lambda: (made.folder / "konnectivity.socket").exists(), lambda: _end(folder / "server.log"))
         yield made.address, agents
 
 

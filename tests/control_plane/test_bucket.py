@@ -9,9 +9,9 @@ import http.client
 import json
 import re
 import subprocess
-import time
 import urllib.parse
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from control_plane.host.bucket import BucketError
 from tests.ports import free_port
 from tests.programs import program
 from tests.stacks.fake_stores import Answer, Aws, Cloud, moto, serve, told
+from tests.waiting import until
 
 KEY = {"access_key_id": "menagerie", "secret_access_key": "ab" * 32}
 DAYS = 30
@@ -126,14 +127,14 @@ def lab_server(tmp_path: Path) -> Iterator[str]:
     keys = {"ROOT_ACCESS_KEY": KEY["access_key_id"], "ROOT_SECRET_KEY": KEY["secret_access_key"]}
     (tmp_path / "data" / "audit-logs").mkdir()
     running = subprocess.Popen([*command, tmp_path / "data"], env=keys)
-    until = time.monotonic() + 30
-    while True:
-        try:
+
+    def answers() -> bool:
+        with suppress(OSError):
             http.client.HTTPConnection("127.0.0.1", port).connect()
-            break
-        except OSError:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+            return True
+        return False
+
+    until(answers, seconds=30, every_s=0.05)
     yield f"http://127.0.0.1:{port}"
     running.kill()
     running.wait()

@@ -18,7 +18,7 @@ from control_plane.objects import applied as admission_applied
 from tests.control_plane.csi_support import CLOUDS, applied
 from tests.control_plane.real_api import RealApi, plain
 from tests.sharing import shared
-from tests.tenancy.real import until
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("plain_api")
 MERGE = "application/merge-patch+json"

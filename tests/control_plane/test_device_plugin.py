@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from control_plane import gpu
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.engine,
+    pytest.mark.timed,
     pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU"),
 ]
 WAITING = "No devices found. Waiting indefinitely."
@@ -39,11 +40,8 @@ class Plugin:
         listening.setblocking(False)
         return listening
 
-    def says(self, text: str, times: int = 1, within_s: float = 20) -> bool:
-        deadline = time.monotonic() + within_s
-        while self.log.read_text().count(text) < times and time.monotonic() < deadline:
-            time.sleep(0.05)
-        return self.log.read_text().count(text) >= times
+    def until_said(self, text: str, times: int = 1) -> None:
+        until(lambda: self.log.read_text().count(text) >= times, self.log.read_text, 20, 0.05)
 
     def stop(self) -> int:
         self.process.terminate()
@@ -70,14 +68,14 @@ def start(program: Callable[[str], Path], tmp_path: Path) -> Iterator[Callable[.
 
 def test_without_a_gpu_it_comes_up_and_offers_the_kubelet_none(start: Callable[..., Plugin]) -> None:
     plugin = start(FAIL_ON_INIT_ERROR="false", MIG_STRATEGY="mixed")
-    assert plugin.says(WAITING), plugin.log.read_text()
+    plugin.until_said(WAITING)
     with pytest.raises(BlockingIOError):  # nobody has come to register anything
         plugin.socket.accept()
     assert [path.name for path in plugin.folder.iterdir()] == ["kubelet.sock"]
     assert plugin.process.poll() is None
     plugin.socket.close()
     plugin.socket = plugin.kubelet()
-    assert plugin.says(WAITING, times=2), plugin.log.read_text()
+    plugin.until_said(WAITING, times=2)
     assert plugin.stop() == 0
 
 
@@ -89,4 +87,4 @@ def test_as_the_cluster_starts_it_a_node_without_nvml_is_told_apart_at_once(
     (container,) = daemon_set["spec"]["template"]["spec"]["containers"]
     plugin = start(**{each["name"]: each["value"] for each in container["env"]})
     assert plugin.process.wait(20) == 1
-    assert plugin.says("CDI --device-list-strategy options are only supported on NVML-based systems")
+    plugin.until_said("CDI --device-list-strategy options are only supported on NVML-based systems")

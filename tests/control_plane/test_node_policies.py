@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,8 @@ from control_plane.host.bootstrap import apply_all
 from control_plane.objects import applied
 from operations.drain import MARK
 from operations.repair.health import SKIP
-from tests.control_plane.real_api import PATIENCE_S, RealApi, running
+from tests.control_plane.real_api import RealApi, running
+from tests.waiting import until
 
 NODES, MERGE, STRATEGIC = "/api/v1/nodes", "application/merge-patch+json", "application/strategic-merge-patch+json"
 JSON_PATCH, APPLY = "application/json-patch+json", "application/apply-patch+yaml"
@@ -76,6 +76,7 @@ def api(
         path = f"{labels.CONFIGMAPS}/{labels.TABLE}"
         assert administrator.tried("PATCH", path, table, MERGE)[0] == OK
         assert administrator.tried("POST", NODES, {"metadata": {"name": "probe"}})[0] == CREATED
+        # Policies are in force a moment after they are made.
         until(
             lambda: (
                 kubelet(ready, "probe").tried("PATCH", f"{NODES}/probe?dryRun=All", labelled(a="b"), MERGE)[0]
@@ -88,14 +89,6 @@ def api(
         cordon = {"spec": {"unschedulable": True}}
         until(lambda: companion.tried("PATCH", f"{NODES}/probe?dryRun=All", cordon, MERGE)[0] == FORBIDDEN)
         yield ready
-
-
-def until(what: Callable[[], bool]) -> None:
-    """Policies are in force a moment after they are made."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not what():
-        assert time.monotonic() < deadline, "never came"
-        time.sleep(0.1)
 
 
 def labelled(**own: str | None) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from operations.tokens import join_tokens
 from tests.control_plane.joins import CLIENT, CSR, AsHosts, Cluster, asked_pem, kubeadms_own, new_key
 from tests.control_plane.joins import joining as cluster_that_is_joined
 from tests.control_plane.real_api import TOKEN, started
+from tests.waiting import until
 
 AUTO = bootstrap.FORMER[0]
 DEFAULT = joining.TOKENS
@@ -419,25 +420,22 @@ def requests_of(cluster: Cluster, node: str) -> list[str]:
     return [name for name, asked in named.items() if asked.common_name == f"system:node:{node}"]
 
 
-def until(well: Callable[[], object], folder: Path) -> None:
-    deadline = time.monotonic() + 60
-    while not well():
-        assert time.monotonic() < deadline, (folder / "kubelet.log").read_text()[-3000:]
-        time.sleep(0.1)
-
-
 def test_a_real_kubelet_is_let_in_by_the_right_token_and_an_attempt_with_a_wrong_one_stands_in_no_way(
     program: Callable[[str], Path], cluster: Cluster, approver: Approver, tmp_path: Path
 ) -> None:
     """Nothing of its request is refused that is strict by mistake."""
+
+    def log() -> str:
+        return (tmp_path / "kubelet.log").read_text()[-3000:]
+
     with kubelet(program, cluster, cluster.token(DEFAULT), tmp_path):
-        until(lambda: requests_of(cluster, "worker-k"), tmp_path)
+        until(lambda: requests_of(cluster, "worker-k"), log)
     approver.follow()
     (wrong,) = requests_of(cluster, "worker-k")
     # What `kubelet_join` removes: with it the kubelet would wait for the request that is there, whatever its token.
     assert joining_host.BOOTSTRAP_KEY == "/var/lib/kubelet/pki/kubelet-client.key.tmp"
     (tmp_path / "pki" / "kubelet-client.key.tmp").unlink()
     with kubelet(program, cluster, cluster.token(own("worker-k")), tmp_path):
-        until(lambda: approver.follow() or (tmp_path / "kubelet.conf").exists(), tmp_path)
+        until(lambda: approver.follow() or (tmp_path / "kubelet.conf").exists(), log)
     assert not cluster.approved(wrong)
     assert whoami(cluster, tmp_path / "pki" / "kubelet-client-current.pem") == "system:node:worker-k"

@@ -6,9 +6,9 @@ import http
 import json
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,8 +27,9 @@ from operations.access import Access
 from operations.upgrade import versions
 from stacks.certificates import new_authority
 from stacks.pki import encryption_config
-from tests.control_plane.real_api import PATIENCE_S, TOKEN, Line, RealApi, started, storing
+from tests.control_plane.real_api import TOKEN, Line, RealApi, started, storing
 from tests.ports import free_ports
+from tests.waiting import until
 from tools import manifest
 
 pytestmark = pytest.mark.xdist_group("releases_flags")
@@ -136,12 +137,20 @@ def answers(port: int, path: str) -> bool:
 def serves(name: str, words: list[str], port: int, path: str, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The program, once it answers."""
     with started(name, words, folder) as process:
-        deadline = time.monotonic() + PATIENCE_S
-        while not answers(port, path):
-            assert process.poll() is None, log_of(name, folder)
-            assert time.monotonic() < deadline, log_of(name, folder)
-            time.sleep(0.2)
+        until_or_ended(lambda: answers(port, path), process, lambda: log_of(name, folder))
         yield process
+
+
+def until_or_ended(true: Callable[[], bool], process: subprocess.Popen[bytes], log: Callable[[], str]) -> None:
+    """Until it is so, which a program that has ended never brings about."""
+
+    def seen() -> bool:
+        if true():
+            return True
+        assert process.poll() is None, log()
+        return False
+
+    until(seen, log, every_s=0.2)
 
 
 def log_of(name: str, folder: Path) -> str:
@@ -155,13 +164,8 @@ WORK = {
 """What only its work brings about. Both answer on /healthz before they have built their controllers."""
 
 
-def works(name: str, api: RealApi, process: subprocess.Popen[bytes]) -> bool:
-    deadline = time.monotonic() + PATIENCE_S
-    while api.call("GET", WORK[name])[0] != http.HTTPStatus.OK:
-        if process.poll() is not None or time.monotonic() > deadline:
-            return False
-        time.sleep(0.2)
-    return True
+def works(name: str, api: RealApi) -> bool:
+    return api.call("GET", WORK[name])[0] == http.HTTPStatus.OK
 
 
 def api_server(cluster: Cluster, folder: Path, etcd: str, port: int) -> Flags:
@@ -217,7 +221,8 @@ def test_the_control_plane_starts_with_our_flags(at: Program, cluster: Cluster, 
             for name, (values, port) in managers.items():
                 words = command(at(name), values | {"secure-port": str(port)}, folder)
                 with serves(name, words, port, "/healthz", folder) as process:
-                    assert works(name, RealApi(api_port), process), log_of(name, folder)
+                    api = RealApi(api_port)
+                    until_or_ended(partial(works, name, api), process, partial(log_of, name, folder))
 
 
 def test_the_kubelet_reads_its_configuration(at: Program, cluster: Cluster, tmp_path: Path) -> None:

@@ -175,9 +175,9 @@ def test_who_registers_as_another_node_s_agent_sees_no_logs_of_it(made: Plane) -
     seen: list[str] = []
     with tunnels(made) as at, agent(made, at, _token(made, "attacker"), victim, "attacker") as said:
         # Upstream's server takes the agent's word: its token counts on another node (pkg/server, validateAuthToken).
-        wait(lambda: "Connected" in said.read_text() or "connected" in said.read_text(), said.read_text())
+        wait(lambda: "Connected" in said.read_text() or "connected" in said.read_text(), said.read_text)
         with listener(victim, 10250, serving, seen, "of the kubelet"):
-            wait(lambda: _log(made, "agent-victim") == "of the kubelet", said.read_text())
+            wait(lambda: _log(made, "agent-victim") == "of the kubelet", said.read_text)
         seen.clear()
         # As root on its node, the attacker leads what comes for that address to a server of its own.
         with listener(victim, 10250, posing, seen):

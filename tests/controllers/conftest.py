@@ -20,7 +20,8 @@ from operations.record import store
 from tests.controllers.account import DIRECTORY, TENANCY
 from tests.sharing import shared
 from tests.tenancy import hosts
-from tests.tenancy.real import Server, serving, until
+from tests.tenancy.real import Server, serving
+from tests.waiting import until
 
 LAB = Path(__file__).parents[2] / "inventories" / "lab"
 

@@ -15,7 +15,8 @@ from cluster.load import load_cluster
 from controllers.manifests import NAMESPACE
 from tests.cli.terminal import Menagerie, command
 from tests.tenancy.hosts import STRATEGIC
-from tests.tenancy.real import Server, until
+from tests.tenancy.real import Server
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("controllers")
 

@@ -24,7 +24,8 @@ from tests.controllers.account import DIRECTORY, token_of
 from tests.controllers.image import Container, config_of, layers_of, unpack
 from tests.ports import free_ports
 from tests.programs import program
-from tests.tenancy.real import Server, until
+from tests.tenancy.real import Server
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.xdist_group("controllers"),
@@ -162,7 +163,7 @@ def test_two_act_as_one_and_who_stands_by_goes_on_when_the_other_is_killed(
         until(lambda: there("user-dora"))
         people.write_text(DIRECTORY.replace("cleo: {}", "cleo: {}, dora: {}, eva: {}"))
         both[first].kill()
-        until(lambda: leads(other), 120)
+        until(lambda: leads(other), seconds=120)
         until(lambda: there("user-eva"))
         # Told to end it gives the Lease up, so that nobody has to wait until it has ended by itself.
         both[1 - first].send_signal(signal.SIGTERM)

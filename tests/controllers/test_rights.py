@@ -18,7 +18,8 @@ from tenancy.sync.objects import EDITORS, MANAGED_LABEL, MANAGER, OWNER_ROLE, OW
 from tests.control_plane.real_api import TOKEN
 from tests.controllers.account import APPLY, DIRECTORY, MERGE, Account, token_of
 from tests.tenancy.hosts import teams
-from tests.tenancy.real import RBAC, Server, until
+from tests.tenancy.real import RBAC, Server
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("controllers")
 

@@ -9,8 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +17,7 @@ from etcd.host.menagerie_etcd.repository import Repository
 from etcd.host.menagerie_etcd.settings import Place, Settings
 from stacks import certificates
 from stacks.certificates import Request
+from tests.etcd.real import until
 from tests.ports import free_port
 
 HOST = Path(__file__).parents[2] / "etcd" / "host"
@@ -26,13 +25,6 @@ _PR_SET_CHILD_SUBREAPER = 36
 ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1)
 PASSWORD = "only of this test"
 KEY = {"AWS_ACCESS_KEY_ID": "tester", "AWS_SECRET_ACCESS_KEY": "only-of-this-test"}
-
-
-def until(true: Callable[[], bool], what: str, seconds: float = 40) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.1)
 
 
 @dataclass
@@ -56,7 +48,7 @@ class Buckets:
         words = [f"--port=127.0.0.1:{self.port}", "posix", f"--sidecar={self.folder}/meta", f"{self.folder}/data"]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen([str(self.program), *words], env=keys, stdout=log, stderr=log)
-        until(self._answers, f"buckets: {(self.folder / 'log').read_text()[-500:]}")
+        until(self._answers, lambda: f"buckets: {(self.folder / 'log').read_text()[-500:]}", 40)
 
     def _answers(self) -> bool:
         with socket.socket() as probe:
@@ -118,7 +110,7 @@ class Fleet:
             with (self.folder / f"{name}.log").open("ab") as log:
                 clean = {key: value for key, value in os.environ.items() if not key.startswith("ETCD")}
                 self.running[name] = subprocess.Popen(words, stdout=log, stderr=log, env=clean)
-        until(lambda: self.ctl("endpoint", "health") is not None, "a healthy etcd")
+        until(lambda: self.ctl("endpoint", "health") is not None, "a healthy etcd", 40)
 
     def kill(self, name: str) -> None:
         process = self.running.pop(name)

@@ -8,7 +8,6 @@ import json
 import os
 import shlex
 import subprocess
-import time
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from etcd.flags import flags, pki_dir
 from etcd.members import http_port, members, metrics_port, settings
 from etcd.render import secrets
 from network.addresses import plan
+from tests import waiting
 from tests.ports import free_port
 from tests.programs import built
 
@@ -187,7 +187,5 @@ def issue(fleet: Fleet) -> None:
 
 def until(true: Callable[[], bool], what: str | Callable[[], str], seconds: float = 30) -> None:
     """what: that is waited for; a function is asked once it is too late."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"not within {seconds} s: {what() if callable(what) else what}"
-        time.sleep(0.1)
+    late = f"not within {waiting.patience(seconds):g} s"
+    waiting.until(true, lambda: f"{late}: {what() if callable(what) else what}", seconds)

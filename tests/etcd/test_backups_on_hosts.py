@@ -12,7 +12,8 @@ import pytest
 
 from etcd.host.menagerie_etcd import backup, members
 from etcd.host.menagerie_etcd.repository import Repository, RepositoryError
-from tests.etcd.backup_support import Buckets, Fleet, Hosts, until
+from tests.etcd.backup_support import Buckets, Fleet, Hosts
+from tests.etcd.real import until
 from tests.programs import built, needs
 
 NEEDED = ("etcd", "etcdctl", "etcdutl", "restic", "versitygw")
@@ -140,7 +141,7 @@ def test_a_killed_backup_leaves_nothing_that_stops_the_next_one(fleet, hosts, bu
     name = _followers(fleet)[0]
     hosts.run("backup", name)
     process = hosts.start("backup", name)
-    until(lambda: bool(_files(buckets, hosts, "locks")) or process.poll() is not None, "a lock of the run")
+    until(lambda: bool(_files(buckets, hosts, "locks")) or process.poll() is not None, "a lock of the run", 40)
     hosts.kill(process)
     code, said = hosts.run("backup", name)
     assert code == 0, said
@@ -152,7 +153,7 @@ def test_a_lock_of_a_prune_that_was_killed_on_this_host_is_taken_away(fleet, hos
     name = _followers(fleet)[0]
     hosts.run("backup", name)
     process = hosts.start("drill", name)
-    until(lambda: bool(_files(buckets, hosts, "locks")) or process.poll() is not None, "a lock of the drill")
+    until(lambda: bool(_files(buckets, hosts, "locks")) or process.poll() is not None, "a lock of the drill", 40)
     hosts.kill(process)
     assert hosts.run("backup", name)[0] == 0
 

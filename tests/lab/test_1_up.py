@@ -38,12 +38,6 @@ def test_a_second_up_changes_nothing(lab: Run) -> None:
     assert again.json["changed"] == 0
 
 
-def test_a_preview_of_a_converged_cluster_finds_nothing(lab: Run) -> None:
-    preview = menagerie("preview", "lab", "--json")
-    assert preview.code == 0, preview.err
-    assert preview.json["changed"] == 0
-
-
 def test_status_is_well_and_names_every_part(lab: Run) -> None:
     status = menagerie("status", "lab", "--json")
     assert status.code == 0, status.out + status.err

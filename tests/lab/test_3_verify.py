@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 
 LONG = frozenset({"main-member-killed", "events-member-killed", "uplink-cut"})
 ELSEWHERE = frozenset({"growth"})
-"""Needs another spec: test_5_scheduling.py."""
+"""Needs an autoscaler at work: test_5_scheduling.py."""
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from tests.lab.support import ROOT, Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]
 
-ANSWER = ["curl", "-s", "-m", "5", "-o", "/dev/null", "-w", "%{http_code}"]
+ANSWER = ["curl", "-s", "-m", "2", "-o", "/dev/null", "-w", "%{http_code}"]
 NODES = ("worker-1", "worker-3", "lab-region-1")
 """Two racks of a site, and the region."""
 

@@ -1,10 +1,9 @@
-"""A pool of real hosts that grows and shrinks, and gangs on real kubelets: the lab with an autoscaler and gangs switched on."""
+"""A pool of real hosts that grows and shrinks, and gangs on real kubelets: in the lab."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from kubernetes.client.exceptions import ApiException
 from bench import on_lab
 from cluster.autoscaler import LEASE
 from cluster.load import find_cluster, load_cluster
-from lab import hosts
+from cluster.spec import Cluster
 from operations.lease import Lease
 from operations.stack import access_to
 from operations.verify.workload import IMAGE
@@ -24,44 +23,20 @@ from tests.lab.support import ROOT, Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]
 
-POOL, SECOND = "region", "lab-region-2"
-# Half of the lab's nodes may go within an hour, so one of five may.
-SETTINGS = {
-    "interval": "5s",
-    "settle": "5s",
-    "idle": {"cpu": "20s", "gpu": "20s"},
-    "boot_timeout": "10m",
-    "spot_timeout": "10m",
-}
-
 
 @pytest.fixture(scope="module")
-def spec(lab: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The lab's own spec with a pool that may grow to two, and gangs; at the end the lab is as it was."""
-
-    def change(spec: Any) -> None:
-        spec["pools"][POOL]["max"] = 2
-        spec["autoscaler"] = SETTINGS
-        spec["scheduling"] = {"gangs": True}
-
-    path = on_lab.changed(tmp_path_factory.mktemp("specs"), change)
-    ran = menagerie("up", str(path), "--yes", timeout_s=1200)
-    assert ran.code == 0, ran.err
-    yield path
-    hosts.delete(SECOND)
-    with suppress(ApiException):
-        client.CoreV1Api(access_to(load_cluster(find_cluster("lab", ROOT))).api()).delete_node(SECOND)
-    assert menagerie("up", "lab", "--yes", timeout_s=1200).code == 0
+def cluster(lab: Run) -> Cluster:
+    return load_cluster(find_cluster("lab", ROOT))
 
 
-def test_a_host_boots_for_a_job_and_goes_when_it_is_idle(spec: Path) -> None:
-    skipped = menagerie("verify", str(spec), "--only", "growth", "--json").json["proofs"][0]
+def test_a_host_boots_for_a_job_and_goes_when_it_is_idle(cluster: Cluster) -> None:
+    skipped = menagerie("verify", "lab", "--only", "growth", "--json").json["proofs"][0]
     assert skipped["outcome"] == "skipped"
     assert "run ./menagerie autoscaler run lab --yes" in skipped["seen"]
-    with on_lab.autoscaler(spec) as said:
-        lease = Lease(access_to(load_cluster(spec)).api(), LEASE, "test")
+    with on_lab.autoscaler() as said:
+        lease = Lease(access_to(cluster).api(), LEASE, "test")
         wait_until(lambda: "" if lease.other() else "nobody holds the Lease", 60, lambda _: None)
-        ran = menagerie("verify", str(spec), "--only", "growth", "--json", timeout_s=1200)
+        ran = menagerie("verify", "lab", "--only", "growth", "--json", timeout_s=1200)
         assert ran.code == 0, ran.out + said()
     assert ran.json["proofs"][0]["outcome"] == "proved"
     print(ran.json["proofs"][0]["seen"])
@@ -110,8 +85,7 @@ class Gangs:
 
 
 @pytest.fixture
-def jobs(spec: Path) -> Iterator[Gangs]:
-    cluster = load_cluster(spec)
+def jobs(cluster: Cluster) -> Iterator[Gangs]:
     api = access_to(cluster).api()
     nodes = client.CoreV1Api(api).list_node().items
     cpu = [node.status.allocatable["cpu"] for node in nodes]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from lab import buckets, mounts, plan, processes, state
 from lab.plan import LabSpec
 from tests.ports import free_port
 from tests.programs import built, needs
+from tests.waiting import until
 
 KEY = {"access_key_id": "menagerie", "secret_access_key": "ab" * 32}
 
@@ -46,10 +46,7 @@ def daemons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[pr
     def ensure(daemon: processes.Daemon, ready: object) -> bool:
         started.append(daemon)
         running.append(subprocess.Popen(list(daemon.argv), env={"PATH": os.environ["PATH"]}))
-        until = time.monotonic() + 30
-        while not buckets.answers():
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        until(buckets.answers, seconds=30)
         return True
 
     monkeypatch.setattr(processes, "ensure", ensure)

@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,6 +28,7 @@ from operations.reboot_needs import PROGRAM
 from remote.executor import UNREACHABLE, Done
 from tests.control_plane.real_api import TOKEN, RealApi, running, spending_memory
 from tests.programs import program
+from tests.waiting import until
 
 CONTROLLERS = "disruption-controller,replicaset-controller,daemonset-controller,job-controller"
 PODS = "/api/v1/namespaces/default/pods"
@@ -154,7 +155,7 @@ class World:
         made = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": name}, "spec": spec}
         self.call("POST", "/apis/policy/v1/namespaces/default/poddisruptionbudgets", made)
         path = f"/apis/policy/v1/namespaces/default/poddisruptionbudgets/{name}"
-        self.until(lambda: self.call("GET", path).get("status", {}).get("observedGeneration") == 1)
+        until(lambda: self.call("GET", path).get("status", {}).get("observedGeneration") == 1, seconds=30)
 
     def pods(self, node: str = "") -> list[str]:
         """Names of pods, of all or of one node."""
@@ -173,14 +174,8 @@ class World:
 
     def end(self, pod: str) -> None:
         """Have a pod's containers end well, once they run."""
-        self.until(lambda: self.call("GET", f"{PODS}/{pod}")["status"]["phase"] != "Pending")
+        until(lambda: self.call("GET", f"{PODS}/{pod}")["status"]["phase"] != "Pending", seconds=30)
         self.merge(f"{PODS}/{pod}/status", {"status": {"phase": "Succeeded"}})
-
-    def until(self, what: Callable[[], bool], patience_s: float = 30) -> None:
-        deadline = time.monotonic() + patience_s
-        while not what():
-            assert time.monotonic() < deadline, "never came"
-            time.sleep(0.1)
 
     def start(self, host: str, words: Sequence[str]) -> Any:
         """An executor's: what the host answers."""
@@ -253,7 +248,7 @@ class World:
             self.server.call("DELETE", PODS, {"gracePeriodSeconds": 0})
             return self.pods() == []
 
-        self.until(gone)
+        until(gone, seconds=30)
         with self.lock:
             self.hosts.clear()
         self.server.call("DELETE", "/api/v1/nodes")

@@ -6,7 +6,6 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -24,6 +23,7 @@ from stacks.certificates import Request, Signed, issue, new_authority
 from tests.operations.conftest import outputs
 from tests.ports import free_port
 from tests.programs import program
+from tests.waiting import until
 
 CA, ETCD_CA = new_authority("kubernetes"), new_authority("etcd-main")
 OPERATOR = issue(CA, Request("menagerie-operator", usages=("client",), days=30))
@@ -127,10 +127,8 @@ def member(tmp_path: Path, nowhere: int) -> Iterator[int]:
     ]  # fmt: skip
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            deadline = time.monotonic() + 60
-            while EtcdClient(access_to(nowhere, nowhere), "main").ailments()["etcd-main-1"]:
-                assert time.monotonic() < deadline, "etcd never answered"
-                time.sleep(0.2)
+            etcd = EtcdClient(access_to(nowhere, nowhere), "main")
+            until(lambda: not etcd.ailments()["etcd-main-1"], "etcd never answered", every_s=0.2)
             yield nowhere
         finally:
             process.kill()

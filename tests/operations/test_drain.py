@@ -12,6 +12,7 @@ from kubernetes.client.exceptions import ApiException
 from operations import drain
 from operations.drain import DrainTimedOutError, Mark, OutOfServiceError, Rules, cordon, mark_of, uncordon
 from tests.operations.real_cluster import World
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("real_cluster")
 MARK = Mark("reboot", "a test")
@@ -35,7 +36,7 @@ def schedulable(real: World, name: str) -> bool:
 def test_pods_move_and_those_of_the_node_itself_stay(real: World) -> None:
     real.add("a")
     real.replicas("web", 3)
-    real.until(lambda: real.ready("web") == 3)
+    until(lambda: real.ready("web") == 3, seconds=30)
     real.pod("agent", "a", **owned("DaemonSet"))
     real.pod("static", "a", **owned("Node"), annotations={"kubernetes.io/config.mirror": "x"})
     real.pod("ended", "a")
@@ -45,7 +46,7 @@ def test_pods_move_and_those_of_the_node_itself_stay(real: World) -> None:
     cordon(api, "a", MARK)
     drain.drain(api, "a", Rules(timeout_s=30), told.append)
     assert real.pods("a") == ["agent", "ended", "static"]
-    real.until(lambda: real.ready("web") == 3)
+    until(lambda: real.ready("web") == 3, seconds=30)
     assert len(real.pods("b")) == 3
     assert told[0].startswith("3 pods are left on a")
 
@@ -57,7 +58,7 @@ def test_a_pod_of_the_same_name_elsewhere_is_not_evicted_in_its_place(real: Worl
     real.pod("db-0", "a", **owned("StatefulSet"))
     (seen,) = drain.pods_on(real.api(), "a")
     real.core.delete_namespaced_pod("db-0", "default", grace_period_seconds=0)
-    real.until(lambda: real.pods() == [])
+    until(lambda: real.pods() == [], seconds=30)
     real.pod("db-0", "b", **owned("StatefulSet"))
     assert drain.evict(real.api(), seen) == ""
     assert real.core.read_namespaced_pod("db-0", "default").metadata.deletion_timestamp is None
@@ -66,7 +67,7 @@ def test_a_pod_of_the_same_name_elsewhere_is_not_evicted_in_its_place(real: Worl
 def test_a_budget_is_kept_to_while_pods_move(real: World) -> None:
     real.add("a")
     real.replicas("web", 3)
-    real.until(lambda: real.ready("web") == 3)
+    until(lambda: real.ready("web") == 3, seconds=30)
     real.budget("all-but-one", "web", 2)
     real.add("b")
     api, least, told = real.api(), [], []
@@ -85,7 +86,7 @@ def test_a_budget_is_kept_to_while_pods_move(real: World) -> None:
 def test_who_blocks_is_named_when_the_time_is_up_and_the_pod_is_left(real: World) -> None:
     real.add("a")
     real.replicas("web", 1)
-    real.until(lambda: real.ready("web") == 1)
+    until(lambda: real.ready("web") == 1, seconds=30)
     real.budget("always", "web", 1)
     cordon(real.api(), "a", MARK)
     (pod,) = real.pods("a")
@@ -99,7 +100,7 @@ def test_who_blocks_is_named_when_the_time_is_up_and_the_pod_is_left(real: World
 def test_a_pod_with_two_budgets_can_never_be_evicted_and_is_named(real: World) -> None:
     real.add("a")
     real.replicas("web", 1)
-    real.until(lambda: real.ready("web") == 1)
+    until(lambda: real.ready("web") == 1, seconds=30)
     real.budget("one", "web", 0)
     real.budget("two", "web", 0)
     cordon(real.api(), "a", MARK)

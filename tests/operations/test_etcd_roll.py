@@ -19,10 +19,7 @@ from tests.etcd.real import NO_ETCD, PROGRAMS
 from tests.operations.etcds_support import ROLES, Site, cut_everywhere, quiet, silent, site
 from tests.operations.rolled_host import AGENT
 
-pytestmark = [
-    pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD),
-    pytest.mark.xdist_group("etcds"),
-]
+pytestmark = pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD)
 QUOTAS = {"main": 3 * 2**30, "events": 32 * 2**20}
 WRITTEN = {"main": {"quota": "3GiB"}, "events": {"members": 3, "hosts": "main", "quota": "32MiB"}}
 

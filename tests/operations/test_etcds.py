@@ -28,10 +28,7 @@ from tests.etcd.real import NO_ETCD, PROGRAMS, authority, pems, until
 from tests.operations.etcds_support import CutOperation, Site, cut_everywhere, quiet, silent, site
 from tests.programs import program
 
-pytestmark = [
-    pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD),
-    pytest.mark.xdist_group("etcds"),
-]
+pytestmark = pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD)
 
 
 def now() -> datetime:

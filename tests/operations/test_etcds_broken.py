@@ -19,10 +19,7 @@ from operations.record.journal import Unrecorded
 from tests.etcd.real import NO_ETCD, PROGRAMS, until
 from tests.operations.etcds_support import Site, quiet, silent, site
 
-pytestmark = [
-    pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD),
-    pytest.mark.xdist_group("etcds"),
-]
+pytestmark = pytest.mark.skipif(PROGRAMS is None, reason=NO_ETCD)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from operations.reboot_needs import BY, Plan, all_nodes, ask, plan, pods_of
 from operations.rolling import Rolled
 from remote.executor import Done
 from tests.operations.real_cluster import Ended, World
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("real_cluster")
 NAMES = ("worker-1", "worker-2", "worker-3")
@@ -37,7 +38,7 @@ def fleet(real: World) -> World:
     for name in NAMES:
         real.add(name).reasons = [WHY]
     real.replicas("web", 3)
-    real.until(lambda: real.ready("web") == 3)
+    until(lambda: real.ready("web") == 3, seconds=30)
     return real
 
 
@@ -98,7 +99,7 @@ def test_a_killed_run_goes_on_where_it_was(lab: Cluster, fleet: World, killed: s
         host.boot_s = 3.0 if killed == "while it boots" else 0.2
         fleet.start("worker-2", order(host.boot_id))
     if killed == "after the boot":
-        fleet.until(lambda: host.reasons == [])
+        until(lambda: host.reasons == [], seconds=30)
     found = planned(lab, fleet)
     assert found.hosts[0] == "worker-2"
     assert found.failed == ()

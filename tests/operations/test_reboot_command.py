@@ -20,6 +20,7 @@ from operations.reboot_needs import all_nodes
 from tests.cli.terminal import Menagerie, command
 from tests.operations.operators import Operator
 from tests.operations.real_cluster import World
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("real_cluster")
 NAMES = ("worker-1", "worker-2", "worker-3")
@@ -166,7 +167,7 @@ def test_an_interrupted_run_leaves_its_mark_and_the_next_one_ends_it(
 
     def interrupted(self: rolling.Roll) -> str:
         if not asked:
-            fleet.until(lambda: host.boots == 1)
+            until(lambda: host.boots == 1, seconds=30)
             asked.append(time.monotonic())
             raise KeyboardInterrupt
         return collect(self)

@@ -39,6 +39,7 @@ from tests.operations.repairs import (
     silence,
     told,
 )
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("real_cluster")
 
@@ -58,7 +59,7 @@ def fleet(real: World) -> World:
     """Three well workers, and a pod on each."""
     joined(real)
     real.replicas("web", 3)
-    real.until(lambda: real.ready("web") == 3)
+    until(lambda: real.ready("web") == 3, seconds=30)
     return real
 
 
@@ -189,7 +190,7 @@ def test_a_killed_run_goes_on_where_it_was(build: Callable[..., Cluster], fleet:
         records.note(fleet.api(), "worker-2", lambda _: Record(boot=old, acted=time.time()))
         fleet.start("worker-2", order(old))
     if killed == "after the boot":
-        fleet.until(lambda: host.boot_id != old)
+        until(lambda: host.boot_id != old, seconds=30)
     found = look(cluster, fleet)
     (case,) = found.cases
     assert (case.host, case.step) == ("worker-2", Step.GIVE_BACK if killed == "after the boot" else Step.REBOOT)

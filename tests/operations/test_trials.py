@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -27,6 +26,7 @@ from tests.control_plane.real_api import RealApi, running
 from tests.operations.conftest import FakeAccess, outputs
 from tests.operations.real_cluster import Ended
 from tests.programs import program
+from tests.waiting import until
 
 HERE = "127.0.0.1"
 CA = new_authority("etcd-main")
@@ -59,21 +59,16 @@ def etcd(folder: Path, *, asks: bool = True) -> Iterator[EtcdOutput]:
     found = EtcdOutput(members=(HostOutput(name="m-1", address=HERE),), client_port=client, ca_pem=CA.certificate)
     with (folder / "log").open("wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
-            wait(client)
+            until(lambda: answers(client), seconds=30)
             yield found
         finally:
             process.kill()
 
 
-def wait(port: int) -> None:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            socket.create_connection((HERE, port), 1).close()
-            return
-        except OSError:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+def answers(port: int) -> bool:
+    with suppress(OSError), socket.create_connection((HERE, port), 1):
+        return True
+    return False
 
 
 def access(found: EtcdOutput, operator: Signed = OPERATOR) -> FakeAccess:

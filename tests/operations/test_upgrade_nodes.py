@@ -19,6 +19,7 @@ from operations.record.journal import Unrecorded
 from operations.rolling import Outcome, Rolled, State
 from operations.upgrade.nodes import BY, Nodes
 from tests.operations.real_cluster import World
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("real_cluster")
 NAMES = ("worker-1", "worker-2", "worker-3")
@@ -39,7 +40,7 @@ def fleet(real: World) -> World:
         host.version = OLD
         real.say(host)
     real.replicas("web", 3)
-    real.until(lambda: real.ready("web") == 3)
+    until(lambda: real.ready("web") == 3, seconds=30)
     return real
 
 

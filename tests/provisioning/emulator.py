@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ import requests
 from cluster.spec import Cluster
 from provisioning.machines import Machine, machines
 from tests.provisioning.support import LOGIN, Certificate, certificate
+from tests.waiting import until
 
 # The emulator as its own command has it, but for the delay of its fake machines: 1 s in place of 1 to 11.
 PROGRAM = "import random; random.randint = lambda low, high: low; from sushy_tools.emulator.main import main; main()"
@@ -44,6 +44,10 @@ class Emulated:
     def power_off(self) -> None:
         """As a machine does at the end of its installer."""
         self._call("post", "/Actions/ComputerSystem.Reset", json={"ResetType": "ForceOff"}).raise_for_status()
+
+    def until(self, power: str) -> None:
+        """Until it is "On", or "Off"."""
+        until(lambda: self.system()["PowerState"] == power, f"{self.machine.name} is never {power}", 40, 0.2)
 
     def _call(self, method: str, path: str, **more: Any) -> requests.Response:
         user, _, password = LOGIN.partition(":")
@@ -113,12 +117,15 @@ def _config(folder: Path, machine: Machine, own: Certificate, passwords: Path, u
 
 
 def _wait(one: Emulated) -> None:
-    deadline = time.monotonic() + 30
-    while True:
+    last = ""
+
+    def answers() -> bool:
+        nonlocal last
         try:
             one.system()
-            return
-        except (requests.ConnectionError, json.JSONDecodeError):
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.2)
+        except (requests.ConnectionError, json.JSONDecodeError) as error:
+            last = repr(error)
+            return False
+        return True
+
+    until(answers, lambda: f"{one.machine.name}: {last}", 30, 0.2)

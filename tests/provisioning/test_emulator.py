@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import importlib.util
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -73,8 +72,8 @@ class Site:
     def install(self, name: str, finish: Callable[[Machine], None] | None = None) -> None:
         """A machine that is turned on to boot its installer: tells its key and ends, or does what `finish` does."""
         one = self.bmcs[name]
-        until(lambda: one.system()["PowerState"] == "Off")
-        until(lambda: one.system()["PowerState"] == "On")
+        one.until("Off")
+        one.until("On")
         self.booted_from[name] = one.system()["Boot"]["BootSourceOverrideTarget"]
         if finish:
             finish(one.machine)
@@ -92,13 +91,6 @@ def tell(machine: Machine, method: str, path: str, body: str = "", source: str =
     )
     connection.request(method, path, body.encode())
     return connection.getresponse().status
-
-
-def until(true: Callable[[], bool], seconds: float = 40) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -26,6 +25,7 @@ from provisioning.reports import Reports
 from tests import debian
 from tests.ports import free_port
 from tests.provisioning.support import KEYS, cluster
+from tests.waiting import until
 
 ALL = machines(cluster())
 ONE, TWO, THREE = ALL
@@ -250,10 +250,8 @@ def test_the_host_key_is_the_one_that_a_real_sshd_shows(tmp_path: Path) -> None:
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         one = replace(ONE, address=IPv4Address("127.0.0.1"), ssh_port=port)
-        deadline = time.monotonic() + 10
-        while not (told := answered_key(one)) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert told == " ".join(key.with_suffix(".pub").read_text().split()[:2])
+        until(lambda: answered_key(one), seconds=10)
+        assert answered_key(one) == " ".join(key.with_suffix(".pub").read_text().split()[:2])
     finally:
         process.terminate()
         process.wait()

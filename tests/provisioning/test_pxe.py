@@ -11,13 +11,11 @@ import socket
 import struct
 import subprocess
 import threading
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -25,6 +23,7 @@ import pytest
 from provisioning.machines import Machine, machines
 from provisioning.render import tree, write
 from tests.provisioning.support import cluster
+from tests.waiting import until
 
 SERVER = "10.9.255.5"
 UEFI_X64 = 7  # RFC 4578, as firmware has it; the registry of IANA says 7 too
@@ -98,7 +97,8 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
         handler = partial(Quiet, directory=str(folder))
         web = inside(made.server, lambda: ThreadingHTTPServer((SERVER, 80), handler))
         threading.Thread(target=web.serve_forever, daemon=True).start()
-        _wait_for(folder / "log")
+        log = folder / "log"
+        until(lambda: log.exists() and "DHCP" in log.read_text(), "dnsmasq did not begin", 10, 0.05)
         yield made
     finally:
         if web:
@@ -109,13 +109,6 @@ def net(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Net]:
             process.wait()
         for name in (made.server, made.router):
             subprocess.run(["ip", "netns", "delete", name], check=False)
-
-
-def _wait_for(log: Path) -> None:
-    deadline = time.monotonic() + 10
-    while not (log.exists() and "DHCP" in log.read_text()):
-        assert time.monotonic() < deadline, "dnsmasq did not begin"
-        time.sleep(0.05)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from provisioning.redfish import Patience
 from tests.ports import free_port
 from tests.provisioning.emulator import Emulated, emulated
 from tests.provisioning.support import KEYS, LOGIN, local_cluster
-from tests.provisioning.test_emulator import tell, until
+from tests.provisioning.test_emulator import tell
 
 pytestmark = [
     pytest.mark.skipif(
@@ -116,8 +116,8 @@ def test_a_machine_is_installed_anew_over_its_bmc_and_its_new_key_is_trusted(
 
     def installer() -> str:
         """The machine: off, on again from the network, then it tells its key and turns itself off."""
-        until(lambda: own.system()["PowerState"] == "Off")
-        until(lambda: own.system()["PowerState"] == "On")
+        own.until("Off")
+        own.until("On")
         source = str(own.system()["Boot"]["BootSourceOverrideTarget"])
         assert tell(own.machine, "PUT", f"/key/{own.machine.hyphened}", f"{KEYS[0]} root@{name}\n") == 204
         own.power_off()
@@ -144,8 +144,8 @@ def test_an_installer_that_refuses_a_used_disk_is_hands_and_says_how_to_consent(
     )
 
     def refusing() -> None:
-        until(lambda: own.system()["PowerState"] == "Off")
-        until(lambda: own.system()["PowerState"] == "On")
+        own.until("Off")
+        own.until("On")
         assert tell(own.machine, "GET", f"/refused/{own.machine.hyphened}/holds-something") == 204
 
     with ThreadPoolExecutor() as pool:

@@ -19,6 +19,7 @@ import pytest
 
 from tests.roles.links_hosts import RECORDED
 from tests.roles.overlaid import Host, Ran
+from tests.waiting import until
 
 MAC = "02:00:5e:00:00:17"
 
@@ -152,10 +153,7 @@ def test_the_program_that_was_placed_watches_the_link_and_mends_it(host: Linked)
         try:
             time.sleep(1)
             host.ip("link", "set", "ens1f0", "mtu", "1500")
-            until = time.monotonic() + 20
-            while host.mtu() != 9000 and time.monotonic() < until:
-                time.sleep(0.1)
-            assert host.mtu() == 9000
+            until(lambda: host.mtu() == 9000, lambda: f"the MTU stays {host.mtu()}", 20)
             assert process.poll() is None
         finally:
             os.killpg(process.pid, signal.SIGKILL)

@@ -18,6 +18,7 @@ from control_plane.objects import applied
 from scheduling import priorities
 from scheduling.gangs import api as pod_groups
 from tests.operations.real_cluster import CONTROLLERS, Host, World, stamp, world
+from tests.waiting import until
 
 NAMESPACE = "/api/v1/namespaces/default"
 PATIENCE_S = 120
@@ -93,7 +94,7 @@ class Scheduled:
                 self.keep()
             return what()
 
-        self.world.until(seen, PATIENCE_S)
+        until(seen, seconds=PATIENCE_S)
 
     def keep(self) -> None:
         assert self.keeper
@@ -110,7 +111,7 @@ class Scheduled:
             self.world.server.call("DELETE", f"{NAMESPACE}/pods", {"gracePeriodSeconds": 0})
             return self.world.pods() == []
 
-        self.world.until(gone, PATIENCE_S)
+        until(gone, seconds=PATIENCE_S)
         with self.world.lock:
             self.world.hosts.clear()
         self.world.server.call("DELETE", "/api/v1/nodes")

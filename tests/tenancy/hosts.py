@@ -9,7 +9,8 @@ from cluster.allocations import BORROWED, TEAM_KEY
 from cluster.pools import Host as Machine
 from cluster.spec import Cluster
 from tenancy.capacity.run import Applied, Capacity, Found
-from tests.tenancy.real import Server, until
+from tests.tenancy.real import Server
+from tests.waiting import until
 
 STRATEGIC = "application/strategic-merge-patch+json"
 

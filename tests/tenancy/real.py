@@ -5,8 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import ssl
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from tenancy.sync.run import NOTEBOOK, Applied, Found, Sync
 from tests.control_plane.real_api import TOKEN, RealApi, running, started
 from tests.operations.conftest import outputs
 from tests.programs import program
+from tests.waiting import patience, until
 
 PEOPLE = ("ana", "bo", "cleo")
 _CONTROLLERS = (
@@ -69,7 +69,7 @@ class Server:
         """HTTP status of what somebody tries, and what the API says to it in `said`."""
         tls = ssl.create_default_context()
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-        connection = http.client.HTTPSConnection("127.0.0.1", self.real.port, timeout=30, context=tls)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.real.port, timeout=patience(30), context=tls)
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         sent = {"Authorization": f"Bearer token-of-{person}", "Content-Type": kind}
         sent |= {key.replace("_", "-"): value for key, value in headers.items()}
@@ -119,13 +119,6 @@ class Server:
             self.real.call("DELETE", f"/api/v1/namespaces/{name}")
             self.real.call("DELETE", f"/api/v1/namespaces/{name}/pods", {"gracePeriodSeconds": 0})
         until(lambda: not [name for name in names if self.real.call("GET", f"/api/v1/namespaces/{name}")[0] != 404])
-
-
-def until(what: Callable[[], bool], patience_s: float = 60) -> None:
-    deadline = time.monotonic() + patience_s
-    while not what():
-        assert time.monotonic() < deadline, "never came"
-        time.sleep(0.1)
 
 
 @contextmanager

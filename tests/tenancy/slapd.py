@@ -11,7 +11,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.control_plane.real_api import started
 from tests.ports import free_ports
+from tests.waiting import patience, until
 
 PROGRAM = Path("/usr/sbin/slapd")
 BASE = "dc=example,dc=org"
@@ -128,13 +128,12 @@ def running(folder: Path, entries: str, more: str = "sizelimit unlimited") -> It
 
 
 def _wait(port: int, log: Path) -> None:
-    deadline = time.monotonic() + _PATIENCE_S
-    while True:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        if time.monotonic() > deadline:
-            raise TimeoutError(log.read_text()[-2000:])
-        time.sleep(0.1)
+    def answers() -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), patience(1)):
+            return True
+        return False
+
+    until(answers, lambda: log.read_text()[-2000:], _PATIENCE_S)
 
 
 def _certificates(folder: Path) -> None:

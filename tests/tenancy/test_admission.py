@@ -11,9 +11,10 @@ import pytest
 from cluster.allocations import BORROWED, TEAM_KEY
 from cluster.spec import Cluster
 from tests.tenancy import hosts
-from tests.tenancy.real import Server, serving, until
+from tests.tenancy.real import Server, serving
 from tests.tenancy.test_plan import roster
 from tests.tenancy.test_real_api import makes
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("tenancy_admission")
 
@@ -230,7 +231,7 @@ def test_a_controllers_pod_is_refused_though_its_template_was_there_before(serve
             if each["reason"] == "FailedCreate" and "it tolerates openai.com/team=vision" in each["message"]
         }
 
-    until(lambda: told() == {"ReplicaSet", "Job"}, 180)
+    until(lambda: told() == {"ReplicaSet", "Job"}, seconds=180)
     assert pods_of(server, "before") == []
     # What was there before can still be scaled, and goes.
     until(

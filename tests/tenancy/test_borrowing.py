@@ -17,10 +17,11 @@ from cluster.spec import Cluster
 from tests.control_plane.real_api import started
 from tests.operations.real_cluster import program
 from tests.tenancy import hosts
-from tests.tenancy.real import Server, serving, until
+from tests.tenancy.real import Server, serving
 from tests.tenancy.test_admission import _in_force, pod
 from tests.tenancy.test_plan import roster
 from tests.tenancy.test_real_api import makes
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("tenancy_borrowing")
 
@@ -77,7 +78,7 @@ def seen(server: Server, namespace: str, name: str) -> dict[str, Any]:
 
 def runs(server: Server, namespace: str, name: str) -> str:
     """The host that the scheduler gave a pod; its kubelet says that it runs."""
-    until(lambda: "nodeName" in seen(server, namespace, name)["spec"], PATIENCE_S)
+    until(lambda: "nodeName" in seen(server, namespace, name)["spec"], seconds=PATIENCE_S)
     path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
     server.real.call("PATCH", path, {"status": {"phase": "Running"}}, hosts.STRATEGIC)
     return str(seen(server, namespace, name)["spec"]["nodeName"])
@@ -90,7 +91,7 @@ def waits(server: Server, namespace: str, name: str) -> str:
         conditions = seen(server, namespace, name)["status"].get("conditions") or ()
         return next((each.get("message", "") for each in conditions if each["type"] == "PodScheduled"), "")
 
-    until(lambda: bool(told()), PATIENCE_S)
+    until(lambda: bool(told()), seconds=PATIENCE_S)
     return told()
 
 
@@ -106,13 +107,16 @@ def test_idle_hosts_are_borrowed_and_given_back_with_time_for_a_checkpoint(serve
 
     submit(server, "bo", "team-robotics", "owner")
     victim, other = at["workers-0"], at["workers-1"]
-    until(lambda: "deletionTimestamp" in seen(server, "user-dan", victim)["metadata"], PATIENCE_S)
+    until(lambda: "deletionTimestamp" in seen(server, "user-dan", victim)["metadata"], seconds=PATIENCE_S)
     ending = seen(server, "user-dan", victim)
     assert ending["metadata"]["deletionGracePeriodSeconds"] == 180
     told = next(each for each in ending["status"]["conditions"] if each["type"] == "DisruptionTarget")
     assert told["reason"] == "PreemptionByScheduler"
     # It writes its checkpoint: the owner has the next word, and waits.
-    until(lambda: seen(server, "team-robotics", "owner")["status"].get("nominatedNodeName") == "workers-0", PATIENCE_S)
+    until(
+        lambda: seen(server, "team-robotics", "owner")["status"].get("nominatedNodeName") == "workers-0",
+        seconds=PATIENCE_S,
+    )
     assert "nodeName" not in seen(server, "team-robotics", "owner")["spec"]
     hosts.end(server, "user-dan", victim)
     assert runs(server, "team-robotics", "owner") == "workers-0"

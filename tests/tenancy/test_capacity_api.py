@@ -13,8 +13,9 @@ from operations.kube import Kube
 from tenancy.capacity.plan import Verb
 from tests.tenancy import hosts
 from tests.tenancy.hosts import STRATEGIC, converge, of_pools, run_on, teams
-from tests.tenancy.real import Server, until
+from tests.tenancy.real import Server
 from tests.tenancy.test_plan import roster
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("tenancy")
 

@@ -14,8 +14,9 @@ from cluster.spec import Cluster
 from tests.cli.terminal import Menagerie, Ran, between_rounds, command
 from tests.tenancy import hosts
 from tests.tenancy.hosts import of_pools, run_on, teams
-from tests.tenancy.real import Server, until
+from tests.tenancy.real import Server
 from tests.tenancy.test_plan import roster
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("tenancy")
 

@@ -15,7 +15,8 @@ from tenancy.directory.model import NoPoliciesError
 from tests.control_plane.real_api import serving, storing
 from tests.operations.real_cluster import program
 from tests.tenancy.hosts import capacity, converge, of_pools
-from tests.tenancy.real import Server, until
+from tests.tenancy.real import Server
+from tests.waiting import until
 from tools import manifest
 
 pytestmark = [pytest.mark.soak, pytest.mark.xdist_group("tenancy_releases")]  # soak builds the release before

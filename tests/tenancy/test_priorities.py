@@ -13,8 +13,9 @@ from cluster.allocations import SYSTEM_LABEL, SYSTEM_NAMESPACES
 from control_plane import admission
 from control_plane.objects import Object, applied
 from scheduling import priorities
-from tests.tenancy.real import Server, until
+from tests.tenancy.real import Server
 from tests.tenancy.test_real_api import ALL, bound, synced
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("tenancy")
 

@@ -8,8 +8,9 @@ from cluster.tenancy import DirectorySource, Leavers, PeopleAllowance, TeamsAllo
 from tenancy.directory import DirectoryError
 from tenancy.sync.objects import EDITORS, OWNER_ROLE
 from tenancy.sync.run import Sync
-from tests.tenancy.real import RBAC, Given, Server, cut_after, until
+from tests.tenancy.real import RBAC, Given, Server, cut_after
 from tests.tenancy.test_plan import roster
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("tenancy")
 

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from cluster.load import check_paths
+from tests.waiting import patience, until
 from validation import fleet, worker
 from validation.fleet import Options, Subject
 from validation.model import ClusterResult, Outcome, Report, Stage
@@ -165,15 +165,16 @@ def test_a_signal_ends_every_process_and_removes_what_was_temporary(
     )
     assert process.stdout is not None
     assert process.stdout.readline().strip() == "preview"
-    deadline = time.monotonic() + 30
-    while len(_processes(temporary)) < 3 and time.monotonic() < deadline:  # parent, worker, engine
-        time.sleep(0.05)
-    assert len(_processes(temporary)) >= 3
+    # Parent, worker, engine.
+    until(lambda: len(_processes(temporary)) >= 3, lambda: f"{_processes(temporary)}", 30, 0.05)
     process.send_signal(number)
-    process.communicate(timeout=30)
-    while (_processes(temporary) or not empty(temporary)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert (_processes(temporary), empty(temporary)) == ([], True)
+    process.communicate(timeout=patience(30))
+    until(
+        lambda: not _processes(temporary) and empty(temporary),
+        lambda: f"{_processes(temporary)}, {sorted(temporary.rglob('*'))}",
+        30,
+        0.05,
+    )
 
 
 def test_no_cloud_s_sdk_is_imported_before_a_program_does_and_the_parent_imports_no_engine() -> None:

@@ -18,7 +18,7 @@ from tests.vpn.authority import Signed, chain, signed
 from tests.vpn.machines import Machine, wait, wire
 from tests.vpn.world import PROGRAM, RACK, ROUTER, USER_SPACE
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("vpn")]
+pytestmark = [pytest.mark.engine, pytest.mark.timed, pytest.mark.xdist_group("vpn")]
 
 END = "203.0.113.31"
 NAME = "C=US, ST=WA, L=Seattle, O=Amazon.com, OU=AWS, CN=vpn-0123456789abcdef0.endpoint-{end}"

@@ -15,7 +15,7 @@ from network.swanctl import DPD_DELAY_S, give_up_s
 from tests.vpn.machines import Machine, wait
 from tests.vpn.world import HOSTS, NODES, PEOPLE, RACK, RESEARCHER, World
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("vpn")]
+pytestmark = [pytest.mark.engine, pytest.mark.timed, pytest.mark.xdist_group("vpn")]
 
 ACCEPT = """
 import socket

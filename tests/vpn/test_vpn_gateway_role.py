@@ -21,7 +21,7 @@ from tests.vpn.machines import Machine, wire
 from tests.vpn.test_certificates import router_of
 from tests.vpn.world import KEY
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("vpn")]
+pytestmark = [pytest.mark.engine, pytest.mark.timed, pytest.mark.xdist_group("vpn")]
 
 ROOT = Path(__file__).parents[2]
 PLAY = """

@@ -43,6 +43,7 @@ from stacks.payloads import API_SERVERS, digests, payloads, secrets
 from stacks.pki import Pki
 from tests.ports import free_port
 from tests.programs import program
+from tests.waiting import until
 
 if TYPE_CHECKING:
     from tests.operations.keys.workers import Worker
@@ -131,6 +132,10 @@ class Host:
     def refresh(self) -> subprocess.CompletedProcess[str]:
         """As the timer does."""
         return self.run(sys.executable, f"{self.root}/usr/local/sbin/menagerie-refresh")
+
+    def logs(self) -> str:
+        """The ends of what its programs said."""
+        return "\n".join(path.read_text(errors="replace")[-1500:] for path in self.root.glob("*.log"))
 
 
 @dataclass
@@ -287,7 +292,7 @@ def region(cluster: Cluster, folder: Path) -> Iterator[Region]:
             for unit in host.units.values():
                 unit.start()
         api = made.api
-        _until(lambda: made.serves(api), api)
+        until(lambda: made.serves(api), api.logs, 200, 0.3)
         api.run(sys.executable, "-m", "menagerie_host.bootstrap", check=True)
         threads = [threading.Thread(target=made.keep_refreshing, args=(h, over)) for h in made.hosts.values()]
         for thread in threads:
@@ -298,14 +303,6 @@ def region(cluster: Cluster, folder: Path) -> Iterator[Region]:
             over.set()
             for thread in threads:
                 thread.join(120)
-
-
-def _until(true: Any, host: Host, patience_s: float = 200) -> None:
-    deadline = time.monotonic() + patience_s
-    while not true():
-        logs = "\n".join(path.read_text(errors="replace")[-1500:] for path in host.root.glob("*.log"))
-        assert time.monotonic() < deadline, logs
-        time.sleep(0.3)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import threading
-import time
 import urllib.error
 import urllib.request
 import uuid
@@ -27,6 +26,7 @@ from operations.record.store import FolderStore, RecordStore, bucket_store
 from tests.operations import real_cluster
 from tests.operations.conftest import outputs
 from tests.ports import free_port
+from tests.waiting import until
 
 KEY = '{"access_key_id": "operator", "secret_access_key": "a-secret-of-this-test"}'
 ELSEWHERE = Holder(who="mia@ops-2", pid=4711, started=1, machine="another-boot/pid:[1]")
@@ -56,7 +56,7 @@ def versitygw(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command = [program, "--port", f"127.0.0.1:{port}", "--quiet", "posix", str(folder)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
-            _answers(f"http://127.0.0.1:{port}")
+            until(lambda: _answers(f"http://127.0.0.1:{port}"), "the S3 server never answered", 30, 0.05)
             yield f"http://127.0.0.1:{port}"
         finally:
             server.kill()
@@ -75,18 +75,14 @@ def moto() -> Iterator[str]:
     server.shutdown()
 
 
-def _answers(url: str) -> None:
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            urllib.request.urlopen(url)
-        except urllib.error.HTTPError:
-            return
-        except OSError:
-            assert time.monotonic() < deadline, "the S3 server never answered"
-            time.sleep(0.05)
-        else:
-            return
+def _answers(url: str) -> bool:
+    try:
+        urllib.request.urlopen(url)
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+    return True
 
 
 @pytest.fixture(params=["memory", "folder", "moto", "versitygw"])

@@ -34,6 +34,7 @@ from operations.record.model import CURRENT, Record, State, ago, now, parse
 from operations.record.store import ConflictError, RecordStore
 from tests.operations.conftest import outputs
 from tests.operations.record.conftest import ELSEWHERE, KEY, access_to, make_bucket, record
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[3]
 Opened = Callable[[], RecordStore]
@@ -281,10 +282,7 @@ def test_a_heartbeat_is_written_while_the_work_goes_on(
     monkeypatch.setattr(operation, "BEAT_S", 0.05)
     with one_operation(lab, access, "up"):
         first = opened().read(CURRENT)
-        deadline = time.monotonic() + 30
-        while opened().read(CURRENT).version == first.version:  # type: ignore[union-attr]
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        until(lambda: opened().read(CURRENT).version != first.version, seconds=30, every_s=0.05)  # type: ignore[union-attr]
 
 
 def test_a_clock_that_is_wrong_makes_nobody_dead_and_nobody_alive(

@@ -16,6 +16,7 @@ from scheduling.autoscaler.look import look
 from scheduling.autoscaler.memory import Memory
 from scheduling.autoscaler.run import Loop, Round
 from scheduling.autoscaler.seen import World
+from tests import waiting
 from tests.operations.real_cluster import World as Real
 from tests.operations.repairs import renew
 
@@ -147,5 +148,5 @@ def passes(make: Callable[[], Loop], real: Real, until: Callable[[], bool]) -> l
             return False
         return until()
 
-    real.until(one, 120)
+    waiting.until(one, seconds=120)
     return rounds

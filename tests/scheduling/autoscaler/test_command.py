@@ -23,6 +23,7 @@ from tests.operations.conftest import outputs
 from tests.operations.real_cluster import World
 from tests.scheduling.autoscaler.machines import POOL, Machines
 from tests.scheduling.autoscaler.test_real_api import QUICK, bound, job, unplaced
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("autoscaler")
 
@@ -88,7 +89,7 @@ def test_a_plan_and_an_explanation_say_all_and_change_nothing(
 ) -> None:
     job(real, "train", 2)
     job(real, "large", 1, cpu="9")
-    real.until(lambda: unplaced(real) == 2, 60)
+    until(lambda: unplaced(real) == 2)
     ran = menagerie("autoscaler", "plan", "lab")
     assert ran.code == 0, ran.err
     assert "it asks for 9 CPUs, the largest host has 8 CPUs (pool region)" in ran.out
@@ -108,7 +109,7 @@ def test_a_pass_asks_first_acts_and_tells_and_a_second_run_is_refused_while_one_
     real: World, machines: Machines, menagerie: Callable[..., Ran]
 ) -> None:
     job(real, "train", 2)
-    real.until(lambda: unplaced(real) == 1, 60)
+    until(lambda: unplaced(real) == 1)
     ran = menagerie("autoscaler", "run", "lab", "--once")
     assert (ran.code, "./menagerie autoscaler run lab --yes" in ran.err) == (2, True)
     with Lease(real.api(), LEASE, "another").holding():

@@ -18,6 +18,7 @@ from scheduling.autoscaler.telling import Teller
 from scheduling.planner import Fate
 from tests.operations.real_cluster import World
 from tests.scheduling.autoscaler.machines import POOL, Machines, around, every_death, loop, passes
+from tests.waiting import until
 
 pytestmark = pytest.mark.xdist_group("autoscaler")
 
@@ -74,7 +75,7 @@ def test_a_job_gets_a_machine_and_the_machine_goes_when_it_is_idle_though_the_pr
 ) -> None:
     deaths = every_death(Act.GROW, Act.CORDON, Act.REMOVE, Act.FORGET)
     job(real, "train", 2)
-    real.until(lambda: unplaced(real) == 1, 60)
+    until(lambda: unplaced(real) == 1)
 
     def make() -> Any:
         return loop(cluster, real, machines, deaths)
@@ -88,7 +89,7 @@ def test_a_job_gets_a_machine_and_the_machine_goes_when_it_is_idle_though_the_pr
         loop(cluster, real, machines).once()
     assert machines.size == 2, "a machine that boots is not ordered again"
     machines.boot()
-    real.until(lambda: all(bound(real).values()), 60)
+    until(lambda: all(bound(real).values()))
     assert sorted(bound(real).values()) == ["lab-region-i-1", "lab-region-i-2"]
     for _ in range(2):
         loop(cluster, real, machines).once()
@@ -116,13 +117,13 @@ def test_pods_that_may_move_are_evicted_from_a_host_that_is_hardly_used(
     )
     request = {"containers": [{"name": "c", "image": "pause", "resources": {"requests": {"cpu": "2"}}}]}
     real.replicas("web", 2, **request, **HERE)
-    real.until(lambda: real.ready("web") == 2, 60)
+    until(lambda: real.ready("web") == 2)
     # The scheduler spreads them, so no host is idle.
     before = bound(real)
     assert sorted(before.values()) == nodes(real)
     passes(lambda: loop(loose, real, machines), real, lambda: len(nodes(real)) == 1)
     (left,) = nodes(real)
-    real.until(lambda: real.ready("web") == 2, 60)
+    until(lambda: real.ready("web") == 2)
     after = bound(real)
     assert set(after.values()) == {left}
     assert {name for name, node in before.items() if node == left} < set(after), "only what had to move has moved"
@@ -157,7 +158,7 @@ def test_nothing_goes_and_nothing_comes_while_the_groups_do_not_answer_or_the_co
     machines.grow(POOL, 2)
     machines.boot()
     job(real, "train", 3)
-    real.until(lambda: unplaced(real) == 1, 60)
+    until(lambda: unplaced(real) == 1)
     machines.silent = "403 from the cloud: log in again"
     made = loop(cluster, real, machines).once().made
     assert made.decisions == ()
@@ -166,7 +167,7 @@ def test_nothing_goes_and_nothing_comes_while_the_groups_do_not_answer_or_the_co
     for pod in bound(real):
         real.server.call("DELETE", f"/api/v1/namespaces/default/pods/{pod}", {"gracePeriodSeconds": 0})
     real.server.call("DELETE", "/apis/batch/v1/namespaces/default/jobs/train", {"propagationPolicy": "Background"})
-    real.until(lambda: not bound(real), 60)
+    until(lambda: not bound(real))
     unwell = "etcd main: 1 of 3 members answer"
     braked: list[str] = []
 
@@ -175,7 +176,7 @@ def test_nothing_goes_and_nothing_comes_while_the_groups_do_not_answer_or_the_co
         braked.extend(why for why in kept.values() if unwell in why)
         return bool(braked)
 
-    real.until(is_braked, 60)
+    until(is_braked)
     assert "No scale-in will start" in braked[0]
     assert len(nodes(real)) == 2
     assert marked(real) == []
@@ -183,7 +184,7 @@ def test_nothing_goes_and_nothing_comes_while_the_groups_do_not_answer_or_the_co
 
 def test_a_cloud_that_refuses_is_left_alone_for_a_while(real: World, cluster: Cluster, machines: Machines) -> None:
     job(real, "train", 2)
-    real.until(lambda: unplaced(real) == 1, 60)
+    until(lambda: unplaced(real) == 1)
     machines.refuses = "VcpuLimitExceeded: ask AWS for more"
     one = loop(cluster, real, machines).once()
     assert [(each.failed, each.said) for each in one.done] == [(True, machines.refuses)]
@@ -197,7 +198,7 @@ def test_a_cloud_that_refuses_is_left_alone_for_a_while(real: World, cluster: Cl
 
 def test_a_dry_run_changes_nothing(real: World, cluster: Cluster, machines: Machines) -> None:
     job(real, "train", 2)
-    real.until(lambda: unplaced(real) == 1, 60)
+    until(lambda: unplaced(real) == 1)
     one = loop(cluster, real, machines).once(dry_run=True)
     assert [str(each.act) for each in one.made.decisions] == ["grow"]
     assert machines.size == 1
@@ -209,7 +210,7 @@ def test_a_dry_run_changes_nothing(real: World, cluster: Cluster, machines: Mach
 def test_events_on_pods_say_what_was_decided_and_say_it_once(real: World, cluster: Cluster, machines: Machines) -> None:
     job(real, "large", 1, cpu="9")
     job(real, "train", 2, annotations={"scheduling.menagerie.dev/spot": "sometimes"})
-    real.until(lambda: unplaced(real) == 2, 60)
+    until(lambda: unplaced(real) == 2)
     teller = Teller(real.api)
     one = loop(cluster, real, machines).once()
     assert teller.tell(one) == (3, 0)
@@ -244,7 +245,7 @@ def test_two_never_act_at_once_and_who_is_dead_is_followed(real: World) -> None:
         except HeldError:
             return False
 
-    real.until(follows, 60)
+    until(follows)
 
 
 def test_who_lost_the_lock_knows_it(real: World) -> None:
@@ -257,4 +258,4 @@ def test_who_lost_the_lock_knows_it(real: World) -> None:
             real.server.call("PATCH", path, body, "application/merge-patch+json")
             return not lease.held()
 
-        real.until(taken, 60)
+        until(taken)
