@@ -159,7 +159,10 @@ def stale(cluster: str, age: Callable[[], float | None] | None) -> str:
     if age is None:
         return ""
     help_ = f"make one first: ./menagerie etcd backup {cluster}"
-    found = age()
+    try:
+        found = age()
+    except RepositoryError as error:
+        return f"{error}; {help_}"
     if found is None:
         return f"there is no backup of etcd main; {help_}"
     if found <= OLDEST_S:

@@ -33,14 +33,28 @@ def _built() -> None:
 
 
 @pytest.fixture(scope="module")
-def older(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The lab's spec with the release before; a path stands for the file that an operator edits."""
+def newer(lab: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The lab's spec without gangs, which the release before does not have, and the lab so; afterwards it is as it was."""
+
+    def newer(spec: Any) -> None:
+        assert spec["kubernetes"]["version"] == NEW
+        del spec["scheduling"]["gangs"]
+
+    path = str(on_lab.changed(tmp_path_factory.mktemp("newer"), newer))
+    assert menagerie("up", path, "--yes", timeout_s=1200).code == 0
+    yield path
+    assert menagerie("up", "lab", "--yes", timeout_s=1200).code == 0
+
+
+@pytest.fixture(scope="module")
+def older(newer: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The same with the release before; a path stands for the file that an operator edits."""
 
     def older(spec: Any) -> None:
-        assert spec["kubernetes"]["version"] == NEW
+        del spec["scheduling"]["gangs"]
         spec["kubernetes"]["version"] = OLD
 
-    return str(on_lab.changed(tmp_path_factory.mktemp("spec"), older))
+    return str(on_lab.changed(tmp_path_factory.mktemp("older"), older))
 
 
 @pytest.fixture(scope="module")
@@ -72,14 +86,14 @@ def server_versions(path: str) -> set[str]:
     }
 
 
-def test_up_refuses_another_release_and_touches_nothing(lab: Run, older: str) -> None:
+def test_up_refuses_another_release_and_touches_nothing(newer: str, older: str) -> None:
     refused = menagerie("up", older, "--yes")
     assert refused.code == 2
     assert "menagerie upgrade lab" in refused.err
-    assert server_versions("lab") == {NEW}
+    assert server_versions(newer) == {NEW}
 
 
-def test_back_and_up_again_under_a_workload(lab: Run, older: str, api: client.ApiClient, probe: Probe) -> None:
+def test_back_and_up_again_under_a_workload(newer: str, older: str, api: client.ApiClient, probe: Probe) -> None:
     marked = client.CoreV1Api(api).create_namespaced_config_map(
         "default", {"metadata": {"name": "kept"}, "data": {"a": "b"}}
     )
@@ -88,11 +102,11 @@ def test_back_and_up_again_under_a_workload(lab: Run, older: str, api: client.Ap
     assert back.json["stages"] == ["workers at sites", "workers in the region", "kube-proxy", "API servers"]
     assert server_versions(older) == {OLD}
     asked_back, lost_back = probe.asked, probe.failures[:]
-    cut = menagerie("upgrade", "lab", "--yes", timeout_s=1800, interrupt_after_s=60)
+    cut = menagerie("upgrade", newer, "--yes", timeout_s=1800, interrupt_after_s=60)
     assert cut.code in (0, 130), cut.err
-    up = menagerie("upgrade", "lab", "--json", timeout_s=1800)
+    up = menagerie("upgrade", newer, "--json", timeout_s=1800)
     assert up.code == 0, up.err
-    assert server_versions("lab") == {NEW}
+    assert server_versions(newer) == {NEW}
     assert kubelets(api) == {f"v{NEW}"}
     found = client.CoreV1Api(api).read_namespaced_config_map("kept", "default")
     assert (found.metadata.uid, found.data) == (marked.metadata.uid, {"a": "b"})
@@ -101,8 +115,8 @@ def test_back_and_up_again_under_a_workload(lab: Run, older: str, api: client.Ap
     assert probe.failures == []
 
 
-def test_all_is_well_after_it_and_up_finds_nothing_to_do(lab: Run) -> None:
-    status = menagerie("status", "lab", "--json")
+def test_all_is_well_after_it_and_up_finds_nothing_to_do(newer: str) -> None:
+    status = menagerie("status", newer, "--json")
     assert status.code == 0, status.out
-    preview = menagerie("preview", "lab", "--json")
+    preview = menagerie("preview", newer, "--json")
     assert (preview.code, preview.json["changed"]) == (0, 0), preview.err

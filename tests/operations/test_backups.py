@@ -14,7 +14,7 @@ from cli import backups as verb
 from cluster.outputs import BucketOutput
 from cluster.spec import Backup, Cluster
 from etcd import backups as place
-from etcd.host.menagerie_etcd.repository import Repository, Snapshot
+from etcd.host.menagerie_etcd.repository import Repository, RepositoryError, Snapshot
 from operations import backups
 from operations.backups import NoBackupsError, NotBackedUpError, State
 from tests.etcd.backup_support import KEY, Buckets
@@ -186,3 +186,14 @@ def test_the_verb_lists_the_newest_and_says_by_its_exit_code_whether_all_is_well
     done = CliRunner().invoke(app, ["lab", "--json"])
     assert done.exit_code == 0
     assert '"verified_s": 0.0' in done.stdout
+
+
+def test_a_place_where_no_backup_was_ever_made_is_told_with_the_verb_that_makes_one() -> None:
+    def nothing_there() -> float | None:
+        raise RepositoryError("there is no repository at s3:x: no backup was ever made there, or it is the wrong place")
+
+    assert backups.stale("lab", nothing_there) == (
+        "there is no repository at s3:x: no backup was ever made there, or it is the wrong place; "
+        "make one first: ./menagerie etcd backup lab"
+    )
+    assert backups.stale("lab", lambda: 60.0) == backups.stale("lab", None) == ""
