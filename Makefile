@@ -24,7 +24,7 @@ unit stacks slow timed beside in-lab test soak: export MENAGERIE_NO_SKIPS := 1
 BEFORE := $(addsuffix @1.35.4,kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kubectl kube-proxy)
 
 .DEFAULT_GOAL := help
-.PHONY: help foretell setup programs lab lab-down check format-check types yaml ansible unit stacks slow timed beside in-lab test bench soak conformance golden format lock clean
+.PHONY: help foretell setup programs lab lab-down check format-check types yaml ansible unit stacks slow linted timed beside in-lab test bench soak conformance golden format lock clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -70,6 +70,10 @@ stacks: programs ## Whole stacks of every cloud under the real engine, against s
 slow: programs ## All that check leaves out but the lab and the soak: etcds, API servers, Ansible, and whole stacks
 	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "(engine or programs) and not soak" </dev/null
 
+# With the CPU that what is timed leaves.
+linted:
+	@nice -n 19 $(MAKE) --keep-going -j2 --output-sync=target $(LINT)
+
 # What `make test` has of slow before the lab, and beside it, with the fast set.
 timed:
 	$(PYTEST) -q $(LONGEST) -n $(SLOW_AT_ONCE) --dist loadgroup --no-loadscope-reorder -m "timed and not soak" $$($(BIN)/python -m tests.levels) </dev/null
@@ -83,8 +87,7 @@ in-lab: programs ## The lab from nothing with every proof, and the faults
 	$(PYTEST) $(LONGEST) -m "lab and not soak" tests/lab tests/faults </dev/null
 
 test: programs ## Everything: check and slow, and the lab from nothing with every proof
-	@$(MAKE) --keep-going -j2 --output-sync=target $(LINT)
-	@$(MAKE) timed
+	@$(MAKE) --keep-going -j2 linted timed
 	@$(BIN)/python -m tests.beside in-lab beside
 
 bench: setup ## Measure a bring-up against the same cluster made by hand

@@ -39,16 +39,29 @@ def service_account_issuer(cluster: Cluster) -> str:
 
 def api_server(cluster: Cluster, plan: AddressPlan) -> Flags:
     """Flags of kube-apiserver: CIS 1.2, 3.2.1, and the etcds of the cluster."""
-    return {
-        **_serving(cluster, plan),
-        **_identity(cluster),
-        **_admission(cluster),
-        **_audit(),
-        **_etcd(cluster, plan),
-        **_towards_nodes(),
-        **sizing.flags("kube-apiserver", sizing.most_nodes(cluster)),
-        **gangs.flags(cluster, "kube-apiserver"),
-    }
+    return _joined(
+        _serving(cluster, plan),
+        _identity(cluster),
+        _admission(cluster),
+        _audit(),
+        _etcd(cluster, plan),
+        _towards_nodes(),
+        sizing.flags("kube-apiserver", sizing.most_nodes(cluster)),
+        gangs.flags(cluster, "kube-apiserver"),
+    )
+
+
+_LISTS = ("feature-gates", "runtime-config")
+
+
+def _joined(*tables: Flags) -> Flags:
+    """One table: what two say of a list comes together. ValueError for any other flag that two say something of."""
+    made: Flags = {}
+    for flag, value in ((flag, value) for table in tables for flag, value in table.items()):
+        if flag in made and flag not in _LISTS:
+            raise ValueError(f"{flag} is {made[flag]} and {value}")
+        made[flag] = f"{made[flag]},{value}" if flag in made else value
+    return made
 
 
 def _serving(cluster: Cluster, plan: AddressPlan) -> Flags:

@@ -280,7 +280,7 @@ def test_a_cluster_without_gangs_has_none_of_it(lab: Any) -> None:
 def test_gates_are_those_of_the_release(build: Any) -> None:
     cluster = build({"scheduling": {"gangs": True}})
     api = flags.api_server(cluster, plan(cluster))
-    assert api["runtime-config"] == f"{ALPHA}=true"
+    assert api["runtime-config"] == f"admissionregistration.k8s.io/v1beta1=true,{ALPHA}=true"
     assert "GangScheduling=true" in flags.scheduler(cluster, "/c", "/k")["feature-gates"]
     assert "WorkloadAwarePreemption=true" in flags.scheduler(cluster, "/c", "/k")["feature-gates"]
     assert (
@@ -288,6 +288,13 @@ def test_gates_are_those_of_the_release(build: Any) -> None:
     )
     assert "GangScheduling" not in words.gates("1.37.1", "kube-scheduler")
     assert words.pod_group("1.37.1", "x", 2)["apiVersion"] == "scheduling.k8s.io/v1beta1"
+
+
+def test_a_flag_that_is_no_list_is_said_once(build: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = build({"scheduling": {"gangs": True}})
+    monkeypatch.setattr(flags.gangs, "flags", lambda *_: {"profiling": "true"})
+    with pytest.raises(ValueError, match="profiling is false and true"):
+        flags.api_server(cluster, plan(cluster))
 
 
 def test_a_release_before_pod_groups_has_no_words_for_a_gang() -> None:

@@ -94,6 +94,13 @@ class Unit:
             if self.process and self.process.poll() is not None:
                 self.start()
 
+    def kill(self) -> None:
+        """Without leave: nothing is asked of it any more."""
+        with self.turn:
+            if self.process:
+                self.process.kill()
+                self.process.wait()
+
     def stop(self) -> None:
         if self.process:
             self.process.terminate()
@@ -288,7 +295,7 @@ def region(cluster: Cluster, folder: Path) -> Iterator[Region]:
         for host in made.hosts.values():
             host.refresh()
             _units(made, host)
-            ends.callback(lambda host=host: [unit.stop() for unit in host.units.values()])
+            ends.callback(lambda host=host: [unit.kill() for unit in host.units.values()])
             for unit in host.units.values():
                 unit.start()
         api = made.api
