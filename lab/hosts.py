@@ -28,8 +28,11 @@ _PORT = "node0"
 _OFF_OVERLAY = ("/var/lib/containerd", "/var/lib/kubelet", "/var/lib/etcd")
 _STOP_SECONDS = 10.0
 _SUPERVISOR = "systemd-nspawn"
-# With --keep-unit nspawn ends with 133 when the host reboots, for others to start it again.
-_REBOOTS = 'while "$@"; [ $? -eq 133 ]; do :; done'
+# With --keep-unit nspawn ends with 133 when the host reboots, for others to start it again. Control groups do not survive a
+# reboot: a kubelet that finds those of its former pods waits 3 s for each. $0 is the host's own group.
+_REBOOTS = """while "$@"; [ $? -eq 133 ]; do
+    find /sys/fs/cgroup/$0 /sys/fs/cgroup/*/$0 -mindepth 1 -depth -type d -exec rmdir {} + 2>/dev/null
+done"""
 # /proc/sys/net is the host's own and writable, the rest of /proc/sys is the machine's and not.
 _ENVIRONMENT = {"SYSTEMD_NSPAWN_API_VFS_WRITABLE": "network"} | nspawn.ENVIRONMENT
 
@@ -217,7 +220,7 @@ def _nspawn(spec: HostSpec, root: Path, disks: Mapping[str, Path]) -> list[str]:
             binds[mount] = _home(spec.name) / "data" / Path(mount).name
             binds[mount].mkdir(parents=True)
     return [
-        *("sh", "-c", _REBOOTS, "sh"),
+        *("sh", "-c", _REBOOTS, group(spec.name)),
         *nspawn.command(networks.netns(spec.name), root),
         "--boot",
         f"--hostname={spec.name}",

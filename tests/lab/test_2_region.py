@@ -142,6 +142,8 @@ def test_a_worker_that_reboots_is_a_node_again_and_guarded_before_any_pod_runs(
     pods: Workload, api: client.ApiClient
 ) -> None:
     core, boots = client.CoreV1Api(api), on_host("cat", "/proc/1/stat").split()[21]
+    containers = groups_of_containers()
+    assert containers
     on_host("systemctl", "reboot")
 
     def missing() -> str:
@@ -153,11 +155,16 @@ def test_a_worker_that_reboots_is_a_node_again_and_guarded_before_any_pod_runs(
     units = (metadata.UNIT, "containerd.service", "kubelet.service")
     began = [int(on_host("systemctl", "show", "--value", "-p", "ActiveEnterTimestampMonotonic", u)) for u in units]
     assert began == sorted(began)
+    assert containers & groups_of_containers() == set(), "control groups survived the reboot"
     assert "menagerie-metadata" in on_host("nft", "list", "tables")
     # By the worker's clock. Until the API has missed a few reports it says Ready of a host that is away.
     started = 'date -d "$(systemctl show --value -p ExecMainStartTimestamp kubelet.service)" +%s'
     booted = int(on_host("sh", "-c", started))
     wait_until(lambda: "" if reported_ready(core.read_node(WORKER)) >= booted else "not Ready", 90, print)
+
+
+def groups_of_containers() -> set[str]:
+    return set(on_host("find", "/sys/fs/cgroup", "-path", "*/pod*/*", "-type", "d", "-printf", "%f\\n").split())
 
 
 def reported_ready(node: client.V1Node) -> float:

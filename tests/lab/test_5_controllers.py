@@ -103,6 +103,11 @@ def shown(spec: Path) -> dict[str, Any]:
     return {each["controller"]: each for each in json.loads(ran.out)["controllers"]}
 
 
+def pods(core: client.CoreV1Api) -> list[client.V1Pod]:
+    found: list[client.V1Pod] = core.list_namespaced_pod(NAMESPACE).items
+    return found
+
+
 def until(missing: Any, timeout_s: float = 300) -> None:
     wait_until(missing, timeout_s, lambda _: None, every_s=1)
 
@@ -119,8 +124,9 @@ def test_they_run_from_an_image_that_no_builder_made(spec: Path, api: client.Api
         "tenancy-sync": (2, image),
         "tenancy-capacity": (2, image),
     }
-    pods = client.CoreV1Api(api).list_namespaced_pod(NAMESPACE).items
-    hosts = [(pod.metadata.labels["app.kubernetes.io/name"], pod.spec.node_name) for pod in pods]
+    hosts = [
+        (each.metadata.labels["app.kubernetes.io/name"], each.spec.node_name) for each in pods(client.CoreV1Api(api))
+    ]
     assert len(set(hosts)) == 4
     until(lambda: "" if teams(api) == ["robotics"] else "no host is the team's yet")
 
@@ -200,9 +206,10 @@ def test_when_the_leader_is_killed_the_other_goes_on(spec: Path, api: client.Api
     until(lambda: "" if holder(api) else "nobody acts")
     leader = holder(api).rsplit("_", 1)[0]
     core.delete_namespaced_pod(leader, NAMESPACE, grace_period_seconds=0)
-    until(lambda: "" if holder(api).rsplit("_", 1)[0] not in ("", leader) else "nobody else acts yet")
-    # What somebody takes away is made again, by whoever acts now.
+    until(lambda: "it is there" if leader in {each.metadata.name for each in pods(core)} else "")
+    # What somebody takes away while nobody acts is made again by whoever acts next.
     client.RbacAuthorizationV1Api(api).delete_namespaced_role_binding("menagerie:editors", "user-ana")
+    until(lambda: "" if holder(api).rsplit("_", 1)[0] not in ("", leader) else "nobody else acts yet")
 
     def bound() -> str:
         found = client.RbacAuthorizationV1Api(api).list_namespaced_role_binding("user-ana").items
