@@ -42,68 +42,15 @@ UNDER_THE_ENGINE = {
     "validation/test_fleet.py": "validation",
 }
 
-# Groups of the one table, and lines of the other, that hold programs to a time: elections, leases, turns, dead peers. `make test`
-# runs them before the lab, and all others beside it, with a small part of the CPU (tests/beside.py).
-TIMED = frozenset(
-    {
-        "keys",
-        "redfish",
-        "cli/test_interrupts.py",
-        "controllers/test_command.py",
-        "controllers/test_program.py",
-        "controllers/test_rights.py",
-        "etcd/test_backups_on_hosts.py",
-        "etcd/test_real_etcd.py",
-        "operations/record",
-        "operations/test_audit.py",
-        "operations/test_audit_logs.py",
-        "operations/test_backups.py",
-        "operations/test_drain.py",
-        "operations/test_etcd_roll.py",
-        "operations/test_etcds.py",
-        "operations/test_etcds_broken.py",
-        "operations/test_reboot.py",
-        "operations/test_reboot_command.py",
-        "operations/test_repair.py",
-        "operations/test_repair_brakes.py",
-        "operations/test_repair_command.py",
-        "operations/test_trials.py",
-        "operations/test_upgrade_nodes.py",
-        "preflight/test_real_api.py",
-        "provisioning/test_repair_power.py",
-        "scheduling/autoscaler/test_command.py",
-        "scheduling/autoscaler/test_real_api.py",
-        "tenancy/test_ldap.py",
-        "userdata/test_apply_in_turn.py",
-        "userdata/test_turns.py",
-    }
-)
-
 # Files whose tests run programs (etcd, API servers, Ansible, BMCs, the command itself): seconds each, most of them spent waiting.
-WITH_PROGRAMS = (
-    "bench/test_injections.py",
-    "bench/test_workers.py",
-    "ceph/test_policies_api.py",
-    "ceph/test_storage_host_role.py",
-    "cli/test_forks.py",
-    "cli/test_hostile_input.py",
+# The first hold them to a time: elections, leases, turns, dead peers.
+_TIMED_PROGRAMS = (
     "cli/test_interrupts.py",
-    "cli/test_streams.py",
-    "cluster/test_fuzz.py",
     "controllers/test_command.py",
     "controllers/test_program.py",
     "controllers/test_rights.py",
-    "control_plane/test_bucket.py",
-    "control_plane/test_csi_api.py",
-    "control_plane/test_node_policies.py",
-    "control_plane/test_real_joining.py",
-    "control_plane/test_releases.py",
-    "control_plane/test_report.py",
-    "control_plane/test_serving_certificates.py",
     "etcd/test_backups_on_hosts.py",
     "etcd/test_real_etcd.py",
-    "inventories/test_run.py",
-    "lab_unit/test_buckets.py",
     "operations/record",
     "operations/test_audit.py",
     "operations/test_audit_logs.py",
@@ -112,7 +59,6 @@ WITH_PROGRAMS = (
     "operations/test_etcd_roll.py",
     "operations/test_etcds.py",
     "operations/test_etcds_broken.py",
-    "operations/test_node_labels.py",
     "operations/test_reboot.py",
     "operations/test_reboot_command.py",
     "operations/test_repair.py",
@@ -120,9 +66,35 @@ WITH_PROGRAMS = (
     "operations/test_repair_command.py",
     "operations/test_trials.py",
     "operations/test_upgrade_nodes.py",
-    "operations/test_upgrade_releases.py",
     "preflight/test_real_api.py",
     "provisioning/test_repair_power.py",
+    "scheduling/autoscaler/test_command.py",
+    "scheduling/autoscaler/test_real_api.py",
+    "tenancy/test_ldap.py",
+    "userdata/test_apply_in_turn.py",
+    "userdata/test_turns.py",
+)
+WITH_PROGRAMS = (
+    *_TIMED_PROGRAMS,
+    "bench/test_injections.py",
+    "bench/test_workers.py",
+    "ceph/test_policies_api.py",
+    "ceph/test_storage_host_role.py",
+    "cli/test_forks.py",
+    "cli/test_hostile_input.py",
+    "cli/test_streams.py",
+    "cluster/test_fuzz.py",
+    "control_plane/test_bucket.py",
+    "control_plane/test_csi_api.py",
+    "control_plane/test_node_policies.py",
+    "control_plane/test_real_joining.py",
+    "control_plane/test_releases.py",
+    "control_plane/test_report.py",
+    "control_plane/test_serving_certificates.py",
+    "inventories/test_run.py",
+    "lab_unit/test_buckets.py",
+    "operations/test_node_labels.py",
+    "operations/test_upgrade_releases.py",
     "roles/test_boot.py",
     "roles/test_firewall_role.py",
     "roles/test_gpu_and_preflight_plays.py",
@@ -130,8 +102,6 @@ WITH_PROGRAMS = (
     "roles/test_links_role.py",
     "roles/test_roce_role.py",
     "roles/test_time_role.py",
-    "scheduling/autoscaler/test_command.py",
-    "scheduling/autoscaler/test_real_api.py",
     "scheduling/test_real_gangs.py",
     "scheduling/test_real_scheduler.py",
     "tenancy/test_admission.py",
@@ -140,21 +110,22 @@ WITH_PROGRAMS = (
     "tenancy/test_capacity_command.py",
     "tenancy/test_capacity_releases.py",
     "tenancy/test_command.py",
-    "tenancy/test_ldap.py",
     "tenancy/test_priorities.py",
     "tenancy/test_real_api.py",
     "tenancy/test_real_counts.py",
-    "userdata/test_apply_in_turn.py",
-    "userdata/test_turns.py",
     "workers/test_as_ansible.py",
 )
+
+TIMED = frozenset({"keys", "redfish", *_TIMED_PROGRAMS})
+"""Groups under the engine, and files, that `make test` runs before the lab. All others run beside it, with a small part of the CPU
+(tests/beside.py)."""
 
 
 def timed_places() -> tuple[str, ...]:
     """Files and folders with all that is timed: those of TIMED, and files that mark themselves so."""
     groups = {place for place, group in UNDER_THE_ENGINE.items() if group in TIMED}
     marked = {each for each in TESTS.rglob("test_*.py") if "pytest.mark.timed," in each.read_text()}
-    return tuple(sorted({*groups, *TIMED & {*WITH_PROGRAMS}, *(each.relative_to(TESTS).as_posix() for each in marked)}))
+    return tuple(sorted({*groups, *_TIMED_PROGRAMS, *(each.relative_to(TESTS).as_posix() for each in marked)}))
 
 
 def is_under(place: str, under: str) -> bool:

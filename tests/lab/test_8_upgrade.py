@@ -32,15 +32,16 @@ def _built() -> None:
         pytest.skip(f"Kubernetes {OLD} was not built, which takes minutes: .venv/bin/python -m tools {names}")
 
 
+def without_gangs(spec: Any) -> None:
+    """The release before has none."""
+    assert spec["kubernetes"]["version"] == NEW
+    del spec["scheduling"]["gangs"]
+
+
 @pytest.fixture(scope="module")
 def newer(lab: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The lab's spec without gangs, which the release before does not have, and the lab so; afterwards it is as it was."""
-
-    def newer(spec: Any) -> None:
-        assert spec["kubernetes"]["version"] == NEW
-        del spec["scheduling"]["gangs"]
-
-    path = str(on_lab.changed(tmp_path_factory.mktemp("newer"), newer))
+    """The lab's spec without gangs, and the lab so; afterwards it is as it was."""
+    path = str(on_lab.changed(tmp_path_factory.mktemp("newer"), without_gangs))
     assert menagerie("up", path, "--yes", timeout_s=1200).code == 0
     yield path
     assert menagerie("up", "lab", "--yes", timeout_s=1200).code == 0
@@ -51,7 +52,7 @@ def older(newer: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     """The same with the release before; a path stands for the file that an operator edits."""
 
     def older(spec: Any) -> None:
-        del spec["scheduling"]["gangs"]
+        without_gangs(spec)
         spec["kubernetes"]["version"] = OLD
 
     return str(on_lab.changed(tmp_path_factory.mktemp("older"), older))
