@@ -36,7 +36,7 @@ def restore(
     snapshot: Annotated[str, typer.Option("--snapshot", metavar="ID", help="Or how its id begins.")] = "",
     file: Annotated[Path | None, typer.Option("--file", metavar="FILE", help="A snapshot on this machine.")] = None,
     no_facts: Annotated[bool, typer.Option("--no-facts", help="Take a FILE that nothing is known of.")] = False,
-    to_empty: Annotated[bool, typer.Option("--to-empty", help="To an etcd without a key; only events.")] = False,
+    to_empty: Annotated[bool, typer.Option("--to-empty", help="To an empty etcd; only events.")] = False,
     accept_stale: Annotated[bool, typer.Option("--accept-stale", help="Take one that is older than 24 h.")] = False,
     without_record: WithoutRecordOpt = False,
     dry_run: DryOpt = False,
@@ -55,7 +55,7 @@ def restore(
     one, access = reached(cluster, quiet=as_json)
     known = _snapshots(one, access, role, needed=not (file or to_empty))
     etcd, now = reach(one, access, role), verb.utc_now()
-    steps = Steps((*verb.STEPS, *([_API] if role == "main" else ())), quiet=as_json)
+    steps = Steps((*verb.STEPS, _API), quiet=as_json)
     with operation_on(one, access, "restore", role, dry_run=dry_run, without_record=without_record) as operation:
         begun = operation.facts["snapshot"] if operation.has("swapping") else ""
         chosen = _chosen(role, snapshot or begun, file, known, no_facts, to_empty)
@@ -75,17 +75,19 @@ def restore(
                 f"Restore {made.chosen}? {lost}, and the etcd stops for it.", again, stopped="what runs was not touched"
             )
         view = verb.change_over(made, operation, steps.step, steps.detail)
-        late = _late(access, steps) if role == "main" else ""
+        late = _late(access, steps)
         lines = (*verb.told(made, operation, view), *([f"{late}. See: ./menagerie status {one.name}"] if late else ()))
-        conclude(as_json, {"snapshot": made.chosen, **({"api": late} if role == "main" else {}), **told(view)}, lines)
+        conclude(as_json, {"snapshot": made.chosen, "api": late, **told(view)}, lines)
 
 
 def _late(access: Access, steps: Steps) -> str:
-    """Why nobody is served what was restored, "" once the API answers. No failure: its servers may be down for another reason."""
-    from operations.waiting import api_late
+    """Which API servers do not serve what was restored, "" once all do. No failure: one may be down for another reason."""
+    from operations.status import servers_down
+    from operations.waiting import api_missing, late
 
+    one = access.api(once=True)
     with steps.step(_API):
-        return api_late(access.api(once=True), _API_S, steps.detail)
+        return late(lambda: api_missing(one) or servers_down(access.outputs), _API_S, steps.detail)
 
 
 def _snapshots(cluster: Cluster, access: Access, role: RoleName, *, needed: bool) -> tuple[Snapshot, ...]:

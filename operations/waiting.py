@@ -51,10 +51,10 @@ def api_missing(api: client.ApiClient) -> str:
     return ""
 
 
-def api_late(api: client.ApiClient, timeout_s: float, report: Report) -> str:
-    """Why the API still can't be used after that time, "" once it can."""
+def late(missing: Callable[[], str], timeout_s: float, report: Report) -> str:
+    """What was still missing after that time, "" once nothing is: `wait_until` where that is no failure."""
     try:
-        wait_until(lambda: api_missing(api), timeout_s, report)
+        wait_until(missing, timeout_s, report)
     except TimedOutError as error:
         return str(error)
     return ""

@@ -26,7 +26,7 @@ UNDER_THE_ENGINE = {
     "operations/keys/test_kubelet_serving.py": "keys",
     "operations/keys/test_kubernetes_authority.py": "keys",
     "operations/keys/test_published.py": "keys",
-    "operations/keys/test_rotation.py": "keys",
+    "operations/keys/test_rotation.py": "rotation",
     "operations/test_existence.py": "existence",
     "operations/test_plugins.py": "existence",
     "stacks/aws": "aws",
@@ -116,7 +116,7 @@ WITH_PROGRAMS = (
     "workers/test_as_ansible.py",
 )
 
-TIMED = frozenset({"keys", "redfish", *_TIMED_PROGRAMS})
+TIMED = frozenset({"keys", "redfish", "rotation", *_TIMED_PROGRAMS})
 """Groups under the engine, and files, that `make test` runs before the lab. All others run beside it, with a small part of the CPU
 (tests/beside.py)."""
 

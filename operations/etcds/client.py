@@ -125,10 +125,6 @@ class EtcdClient:
         found: list[dict[str, Any]] = json.loads(self._answer("get", key, "--write-out=json")).get("kvs", [])
         return base64.b64decode(found[0]["value"]) if found else b""
 
-    def put(self, key: str, value: str) -> None:
-        """Write a key."""
-        self._answer("put", key, value)
-
     def revision(self) -> int:
         """Of the newest change, read with a quorum."""
         return int(json.loads(self._answer("get", "/", "--write-out=json"))["header"]["revision"])

@@ -17,7 +17,6 @@ from typing import BinaryIO
 from etcd.members import data_dir
 from operations.agent_client import AgentClient, AgentError
 from operations.etcds.look import Etcd, View, look, mb, of_all
-from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import RefusedError, Snapshot, ago, better, refuse_wrong
 from operations.record.journal import Journal, Report, Step
 from operations.waiting import wait_until
@@ -29,10 +28,7 @@ HEALTHY_S = 300
 PIECE_BYTES = 2 * 2**20
 """Of a snapshot that is handed to agents: with the base64 less than a body that these take."""
 EMPTY = "empty"
-"""The id that stands for a snapshot of an etcd without a key."""
-COMPACTED = "compact_rev_key"
-"""Where API servers that share an etcd agree on who compacts it, and up to which revision. One that has seen the key and
-finds it gone, as in an etcd that begins anew, ends with an index out of range (apiserver 0.36.4, storage/etcd3/compact.go:234)."""
+"""The id that stands for a snapshot of an etcd that holds nothing yet."""
 _ROOM = 256 * 2**20
 """Beside twice the snapshot, as in `menagerie_etcd.snapshots`."""
 
@@ -179,14 +175,7 @@ def change_over(made: Plan, operation: Journal, step: Step, report: Report) -> V
             of_all(etcd, lambda agent: agent.act("start", report))
             operation.done("start")
     with step("healthy"):
-        view = _wait_until_healthy(made, int(operation.facts["bump"]), report)
-        once_settled(lambda: _remember_compaction(etcd, view.revision), report)
-        return view
-
-
-def _remember_compaction(etcd: Etcd, revision: int) -> None:
-    if not etcd.client.read(COMPACTED):
-        etcd.client.put(COMPACTED, str(revision))
+        return _wait_until_healthy(made, int(operation.facts["bump"]), report)
 
 
 def _fetch(made: Plan, token: str, report: Report) -> None:

@@ -1,9 +1,19 @@
 """How a running cluster is: API servers, etcds, nodes, add-ons, versions, certificates, who works on it. Reads only."""
 
 from operations.status.addons import ADDONS
-from operations.status.balancer import balancer_states
+from operations.status.balancer import balancer_states, servers_down
 from operations.status.model import Item, Status
 from operations.status.nodes import REGION
 from operations.status.read import not_well, read_status, running
 
-__all__ = ["ADDONS", "REGION", "Item", "Status", "balancer_states", "not_well", "read_status", "running"]
+__all__ = [
+    "ADDONS",
+    "REGION",
+    "Item",
+    "Status",
+    "balancer_states",
+    "not_well",
+    "read_status",
+    "running",
+    "servers_down",
+]

@@ -22,6 +22,11 @@ def api_servers(outputs: ClusterOutputs) -> Iterator[Item]:
             yield Item("API servers", host.name, ok, f"{host.address}, load balancer says {state}", help_)
 
 
+def servers_down(outputs: ClusterOutputs) -> str:
+    """Which API servers the load balancer gives no work, "" where it gives it to all of them or does not say."""
+    return "; ".join(f"{each.name}: {each.detail}" for each in api_servers(outputs) if not each.ok)
+
+
 def balancer_states(outputs: ClusterOutputs) -> dict[str, str]:
     """API server -> what haproxy's statistics call it: UP, DOWN and so on; "absent" where they do not have it."""
     url = outputs.load_balancer_status or ""

@@ -67,7 +67,7 @@ def shrink(
     going = [host for host in hosts.values() if host.node.mark == BY]
     chosen = _chosen(world, asked, due, going, settings, limits, idle, kept)
     back = {host.node.name: why for host in going if (why := _back(host.node, needed))}
-    gone = [node for node in world.nodes if node.name in memory.gone and not node.ready]
+    gone = [node for node in world.nodes if node.name in memory.gone and _is_left(node)]
     steps = [host for host in going if host.node.name not in back]
     wanted = [host.node.name for host in (*steps, *chosen)]
     # A machine that is gone is no node to be removed: neither is it counted, nor does it brake.
@@ -85,6 +85,14 @@ def shrink(
         decisions += [Decision(Act.REMOVE, each.pool, each.why, machine=each.machine) for each in late]
         decisions += [Decision(Act.FORGET, node.pool, "its machine is gone", node=node.name) for node in gone]
     return Shrunk(tuple(decisions), idle, kept, brakes)
+
+
+def _is_left(node: Node) -> bool:
+    """Whether a node whose machine its cloud no longer knows may be deleted.
+
+    One that we emptied and gave back at once; any other once its kubelet is silent, for a cloud's list may be wrong for a moment.
+    """
+    return not node.ready or (node.mark == BY and node.cordoned and not node.pods)
 
 
 def _of_groups(world: World) -> dict[str, _Host]:

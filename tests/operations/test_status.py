@@ -27,7 +27,19 @@ from operations.backups import State
 from operations.etcds.client import EtcdError, MemberStatus
 from operations.etcds.look import Etcd
 from operations.record import one_operation, store
-from operations.status import ADDONS, Item, Status, balancer_states, etcds, model, not_well, read, read_status, work
+from operations.status import (
+    ADDONS,
+    Item,
+    Status,
+    balancer_states,
+    etcds,
+    model,
+    not_well,
+    read,
+    read_status,
+    servers_down,
+    work,
+)
 from operations.status.fleet import read_fleet
 from operations.status.nodes import LISTED
 from operations.status.versions import skew
@@ -235,6 +247,7 @@ def test_an_api_server_that_the_load_balancer_does_not_list_is_not_well(
     server.answers["/;csv"] = CSV.replace("api,api-2,UP,1\n", "")
     assert balancer_states(access.outputs) == {"api-1": "UP", "api-2": "absent"}
     assert wrong(lab, access) == {"api-2": "10.77.0.12, load balancer says absent"}
+    assert servers_down(access.outputs) == "api-2: 10.77.0.12, load balancer says absent"
 
 
 @pytest.mark.parametrize("page", ["", "<html>no such page</html>"])

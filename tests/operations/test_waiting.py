@@ -8,7 +8,7 @@ import pytest
 
 from cli.failures import explain
 from cluster import preflight
-from operations.waiting import TimedOutError, api_late, nodes_missing, wait_until
+from operations.waiting import TimedOutError, api_missing, late, nodes_missing, wait_until
 from tests.operations.conftest import FakeAccess, FakeServer, outputs
 
 
@@ -30,11 +30,11 @@ def test_giving_up_names_what_was_missing_and_the_user_is_told_where_to_look() -
 
 def test_an_api_that_is_late_says_why_and_one_that_answers_nothing(server: FakeServer) -> None:
     api, told = FakeAccess(outputs(), server.url).api(once=True), list[str]()
-    assert api_late(api, 0, told.append) == "gave up after 0 s: the API server answers 404 Not Found"
+    assert late(lambda: api_missing(api), 0, told.append) == "gave up after 0 s: the API server answers 404 Not Found"
     assert told == ["the API server answers 404 Not Found"]
     for path in ("kube-public/configmaps/cluster-info", "kube-system/configmaps/kubelet-config"):
         server.answers[f"/api/v1/namespaces/{path}"] = {"metadata": {}}
-    assert api_late(api, 0, told.append) == ""
+    assert late(lambda: api_missing(api), 0, told.append) == ""
 
 
 TAINT = {"key": preflight.KEY, "effect": "NoSchedule"}

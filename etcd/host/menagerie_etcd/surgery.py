@@ -193,7 +193,7 @@ class Surgery:
         return {"done": True}
 
     def empty_snapshot(self, body: dict[str, Any]) -> dict[str, Any]:
-        """{}: a snapshot of an etcd without a key."""
+        """{}: a snapshot of an etcd that holds nothing yet."""
         return {"inline": base64.b64encode(snapshots.empty(self._programs)).decode()}
 
     def kept_aside(self) -> list[Path]:
