@@ -43,6 +43,7 @@ def newer(lab: Run, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The lab's spec without gangs, and the lab so; afterwards it is as it was."""
     path = str(on_lab.changed(tmp_path_factory.mktemp("newer"), without_gangs))
     assert menagerie("up", path, "--yes", timeout_s=1200).code == 0
+    assert menagerie("etcd", "backup", "lab", "main").code == 0
     yield path
     assert menagerie("up", "lab", "--yes", timeout_s=1200).code == 0
 
