@@ -17,14 +17,14 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 PYTEST := $(BIN)/python -m pytest
 SLOW_AT_ONCE := 4
 LONGEST := --durations=25 --durations-min=5
-LINT := format-check types yaml ansible
+LINT := format-check types imports yaml ansible site
 # The set-up has prepared the machine: what is skipped nevertheless fails (tests/skips.py).
 unit stacks slow timed beside in-lab test soak: export MENAGERIE_NO_SKIPS := 1
 # What the lab upgrades from.
 BEFORE := $(addsuffix @1.35.4,kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kubectl kube-proxy)
 
 .DEFAULT_GOAL := help
-.PHONY: help foretell setup programs lab lab-down check format-check types yaml ansible unit stacks slow linted timed beside in-lab test bench soak conformance golden format lock clean
+.PHONY: help foretell setup programs lab lab-down check docs format-check types imports yaml ansible site unit stacks slow linted timed beside in-lab test bench soak conformance golden format lock clean
 
 help: ## Say what there is
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
@@ -47,6 +47,10 @@ lab-down: setup ## Take the lab away; leaves nothing but the cache
 check: setup ## Lint, types, import rules, unit tests
 	@$(MAKE) --keep-going -j2 --output-sync=target $(LINT) unit
 
+docs: setup ## Build the documentation as a site into .menagerie/site; a dead link or anchor fails
+	@$(MAKE) site
+	@echo 'open .menagerie/site/index.html'
+
 format-check:
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -54,11 +58,17 @@ format-check:
 types:
 	$(BIN)/mypy
 
+imports:
+	$(BIN)/lint-imports --no-cache
+
 yaml:
 	$(BIN)/yamllint --strict .
 
 ansible:
 	$(BIN)/ansible-lint --offline --profile production -q
+
+site:
+	$(BIN)/zensical build --strict
 
 unit:
 	$(PYTEST) -q -n auto -m "not lab and not engine and not programs" </dev/null
@@ -91,7 +101,7 @@ test: programs ## Everything: check and slow, and the lab from nothing with ever
 	@$(BIN)/python -m tests.beside in-lab beside
 
 bench: setup ## Measure a bring-up against the same cluster made by hand
-	$(BIN)/python -m bench </dev/null
+	$(BIN)/python -m tests.bench </dev/null
 
 soak: programs ## make test TIMES (5), keys and releases changed, then faults, alone and in pairs, for HOURS (1)
 	$(BIN)/python -m tools $(BEFORE) </dev/null
@@ -99,10 +109,10 @@ soak: programs ## make test TIMES (5), keys and releases changed, then faults, a
 	$(PYTEST) -m "soak and not lab" </dev/null
 	MENAGERIE_FUZZ=$(or $(FUZZ),2000) $(PYTEST) -s tests/cluster/test_fuzz.py --timeout 0 </dev/null
 	$(PYTEST) -m "lab and soak" tests/lab tests/faults </dev/null
-	$(BIN)/python -m bench.soak --hours $(or $(HOURS),1) </dev/null
+	$(BIN)/python -m tests.bench.soak --hours $(or $(HOURS),1) </dev/null
 
 conformance: lab ## Run Kubernetes' Conformance suite against the lab (FOCUS=regular expression runs a part)
-	$(BIN)/python -m conformance $(if $(FOCUS),--focus '$(FOCUS)') </dev/null
+	$(BIN)/python -m tests.conformance $(if $(FOCUS),--focus '$(FOCUS)') </dev/null
 
 golden: setup ## Rewrite the golden files; read the difference
 	MENAGERIE_UPDATE_GOLDEN=1 $(PYTEST) -q -n auto -m "not lab and not soak" </dev/null
@@ -116,4 +126,4 @@ lock: setup ## Remake requirements.lock (UPGRADE=1 takes newer versions)
 	@tools/setup.sh env
 
 clean: ## Remove what make made in this checkout; the cache and the lab stay
-	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .ansible
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis .ansible .cache .menagerie/site

@@ -13,7 +13,7 @@ from stacks.plain import main
 
 def _refuse(cluster: Cluster, environment: Mapping[str, str]) -> None:
     try:
-        refuse_unready(cluster, environment, plugin=False)  # it is there before this runs; see docs/ci.md
+        refuse_unready(cluster, environment, plugin=False)  # it is there before this runs; see docs/how-to/ci.md
     except NotReadyError as error:
         raise pulumi.RunError(str(error)) from None
 

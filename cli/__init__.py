@@ -1,4 +1,4 @@
-"""The command `menagerie`: thin; what it does lives in the other packages."""
+"""The command `menagerie`: arguments, messages and exit codes. The work is done in other folders."""
 
 import os
 

@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from audit.model import Result, Status
 from cli import exits
 from cli.options import ClusterArg, JsonOpt, examples, words
 from cli.output import Details, console, errors, print_json
 from cli.specs import checked
+from cluster.audit.model import Result, Status
 
 EXAMPLES = examples(
     ("audit lab", "every control, with what was seen"),
@@ -47,11 +47,11 @@ def audit(
     """Audit the running cluster: the CIS Kubernetes Benchmark by ID, and our own checks by trying. Reads only.
 
     A control that the cluster does not meet on purpose is an exception with its
-    reason; what can't be reached is "not seen", and never passes. docs/audit.md
+    reason; what can't be reached is "not seen", and never passes. docs/reference/audit.md
     has every control. Exit 1 when one failed, 4 when one could not be seen.
     """
-    from audit import decide
     from cli.look import built
+    from cluster.audit import decide
     from operations.audit import look
 
     one, chosen, accepted = checked(cluster), _known(words(section)), _known(words(accept_unseen))
@@ -99,11 +99,11 @@ def _not_seen(cluster: str, ids: Sequence[str]) -> str:
 
 def _known(prefixes: tuple[str, ...]) -> tuple[str, ...]:
     """The same, once each is the beginning of some control's ID."""
-    from audit.controls import controls
+    from cluster.audit.controls import controls
 
     for prefix in prefixes:
         if not any(_begins(control.id, (prefix,)) for control in controls()):
-            raise typer.BadParameter(f"no control begins with {prefix}; docs/audit.md lists them")
+            raise typer.BadParameter(f"no control begins with {prefix}; docs/reference/audit.md lists them")
     return prefixes
 
 
@@ -113,7 +113,7 @@ def _begins(id_: str, prefixes: tuple[str, ...]) -> bool:
 
 
 def _print(results: Sequence[Result]) -> None:
-    from audit.controls import SECTIONS, section
+    from cluster.audit.controls import SECTIONS, section
 
     told = ""
     for result in results:
@@ -134,7 +134,7 @@ def _print(results: Sequence[Result]) -> None:
 
 
 def _print_counts(counts: dict[str, dict[str, int]]) -> None:
-    from audit.controls import SECTIONS
+    from cluster.audit.controls import SECTIONS
 
     width = max((len(SECTIONS[name]) for name in counts), default=0)
     columns = [status.value for status in Status]

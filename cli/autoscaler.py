@@ -18,16 +18,16 @@ from cli.specs import checked
 
 if TYPE_CHECKING:
     from cli.autoscaler_view import View
+    from clients.access import Access
     from cluster.autoscaler import Autoscaler
     from cluster.spec import Cluster
-    from operations.access import Access
+    from controllers.autoscaler.groups import Groups
+    from controllers.autoscaler.hands import Hands
+    from controllers.autoscaler.run import Loop
     from operations.repair.look import Around
-    from scheduling.autoscaler.groups import Groups
-    from scheduling.autoscaler.hands import Hands
-    from scheduling.autoscaler.run import Loop
 
 app = typer.Typer(
-    help="Machines for pods that wait, and none for longer than they are used. docs/autoscaler.md explains it.",
+    help="Machines for pods that wait, and none for longer than they are used. docs/how-to/autoscaler.md explains it.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -124,7 +124,7 @@ def explain(
 )
 def simulate(
     cluster: ClusterArg,
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="JSON lines; docs/autoscaler.md has their keys.")],
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="JSON lines; docs/how-to/simulate.md has their keys.")],
     seed: Annotated[int, typer.Option("--seed", help="Of when spot machines are taken away.")] = 1,
     hours: Annotated[
         float | None, typer.Option("--hours", help="Simulate no more than so many. Default: until all is over.")
@@ -140,10 +140,10 @@ def simulate(
     Exit 2 for a trace that can't be read; all of its errors are told at once.
     """
     from cli import autoscaler_view
+    from controllers.autoscaler.choose import settings_of
+    from controllers.autoscaler.simulate import run as simulation
+    from controllers.autoscaler.simulate.trace import lines, read
     from operations.repair.look import limits_of
-    from scheduling.autoscaler.choose import settings_of
-    from scheduling.autoscaler.simulate import run as simulation
-    from scheduling.autoscaler.simulate.trace import lines, read
 
     if hours is not None and not 0 < hours <= _MOST_HOURS:
         raise typer.BadParameter(
@@ -167,8 +167,8 @@ class _Work:
     """One cluster's autoscaler."""
 
     def __init__(self, cluster: Cluster, *, as_json: bool) -> None:
+        from controllers.autoscaler.choose import groups_of, settings_of
         from operations import stack
-        from scheduling.autoscaler.choose import groups_of, settings_of
 
         self.cluster = cluster
         self._as_json = as_json
@@ -198,10 +198,10 @@ class _Work:
         return Around(self.cluster, access.api, lambda: control_plane(self.cluster, access), limits_of(self.cluster))
 
     def loop(self) -> Loop:
-        from operations.lease import Lease
-        from scheduling.autoscaler.hands import Hands
-        from scheduling.autoscaler.look import look
-        from scheduling.autoscaler.run import Loop
+        from clients.lease import Lease
+        from controllers.autoscaler.hands import Hands
+        from controllers.autoscaler.look import look
+        from controllers.autoscaler.run import Loop
 
         here = self._around()
         hands: Hands = Hands(self._access.api, self._groups, here.limits)
@@ -217,8 +217,8 @@ class _Work:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
+        from clients.lease import Lease, this_process
         from cluster.autoscaler import LEASE
-        from operations.lease import Lease, this_process
 
         lease = Lease(self._access.api(), LEASE, this_process())
         with lease.holding(report=note):
@@ -227,8 +227,8 @@ class _Work:
 
     @contextmanager
     def metered(self, address: str, port: int) -> Iterator[None]:
-        from operations.telemetry import serving
-        from scheduling.autoscaler.metrics import Metrics, pages
+        from clients.telemetry import serving
+        from controllers.autoscaler.metrics import Metrics, pages
 
         self._metrics = made = Metrics(time.time)
         stale_s = max(10 * self._settings.interval / 1000, 300.0)
@@ -239,8 +239,8 @@ class _Work:
     def round(self, *, dry_run: bool) -> int:
         """One pass; an exit code."""
         from cli import autoscaler_view
-        from scheduling.autoscaler.metrics import Metrics
-        from scheduling.autoscaler.telling import Teller
+        from controllers.autoscaler.metrics import Metrics
+        from controllers.autoscaler.telling import Teller
 
         if self._view is None:
             self._view = autoscaler_view.View(self.cluster, as_json=self._as_json)
@@ -255,7 +255,7 @@ class _Work:
 
     def watch(self, *, dry_run: bool) -> None:
         """Passes without end. What an API or a cloud stands in the way of is told, and tried again."""
-        from scheduling.autoscaler.metrics import Metrics
+        from controllers.autoscaler.metrics import Metrics
 
         failed = self._metrics.failed if isinstance(self._metrics, Metrics) else lambda: None
         without_end(lambda: self.round(dry_run=dry_run), self._settings.interval / 1000, failed=failed)

@@ -14,13 +14,13 @@ from rich.text import Text
 from cli import exits
 from cli.output import Details, console, errors, print_json, write_out
 from cluster.spec import Cluster
-from scheduling.autoscaler.decision import Pass
-from scheduling.autoscaler.run import Done, Round
-from scheduling.autoscaler.seen import World
-from scheduling.autoscaler.simulate.cloud import START_S
-from scheduling.autoscaler.simulate.run import Outcome, Watch
-from scheduling.autoscaler.words import lasting
-from scheduling.planner import Fate, Verdict
+from controllers.autoscaler.decision import Pass
+from controllers.autoscaler.run import Done, Round
+from controllers.autoscaler.seen import World
+from controllers.autoscaler.simulate.cloud import START_S
+from controllers.autoscaler.simulate.run import Outcome, Watch
+from controllers.autoscaler.words import lasting
+from controllers.planner import Fate, Verdict
 
 _SHOWN = 20
 _COLOURS = {Fate.ROOM: "green", Fate.NEW: "green", Fate.WAITING: "yellow", Fate.NEVER: "red"}

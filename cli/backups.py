@@ -36,7 +36,7 @@ def backups(
 
     Reads the bucket with your own right to it. Exit 1 unless the newest backup that
     a drill found good is young enough: twice the interval of backups, and the time
-    between two drills. docs/backups.md explains it.
+    between two drills. docs/how-to/backups.md explains it.
     """
     from operations.backups import read_states
     from operations.stack import access_to

@@ -11,13 +11,14 @@ from rich.text import Text
 from cli import exits
 from cli.options import JsonOpt, examples
 from cli.output import console, errors, print_json
-from cli.specs import ROOT, checked
+from cli.specs import checked
+from cluster.project import ROOT
 
 if TYPE_CHECKING:
     from cluster.autoscaler import Autoscaler
-    from scheduling.autoscaler.capacity import Job, Offer, Row
-    from scheduling.autoscaler.memory import Memory
-    from scheduling.autoscaler.seen import World
+    from controllers.autoscaler.capacity import Job, Offer, Row
+    from controllers.autoscaler.memory import Memory
+    from controllers.autoscaler.seen import World
 
 EXAMPLES = examples(
     ("capacity", "the whole fleet"),
@@ -56,7 +57,7 @@ def capacity(
     already go before it. A cluster that does not answer is told, and left out.
     Exit 1 when no cluster answered, or the job could start nowhere.
     """
-    from scheduling.autoscaler import capacity as found
+    from controllers.autoscaler import capacity as found
 
     job = _job(gpus, gpu_kind, gpus_per_pod, pods, cpus, memory, spot, team, within)
     fleet, silent = _fleet(clusters)
@@ -94,8 +95,8 @@ def _job(
     team: str,
     within: str | None,
 ) -> Job | None:
-    from scheduling.autoscaler.capacity import Job
-    from scheduling.planner import Spot
+    from controllers.autoscaler.capacity import Job
+    from controllers.planner import Spot
 
     if spot not in list(Spot):
         raise typer.BadParameter(f"--spot: {spot!r}; write any, never or only")
@@ -131,12 +132,12 @@ def _fleet(names: list[str] | None) -> tuple[list[tuple[str, World, Memory, Auto
 
 def _seen(name: str) -> tuple[str, World, Memory, Autoscaler]:
     from cluster.autoscaler import Autoscaler
+    from controllers.autoscaler.choose import groups_of
+    from controllers.autoscaler.groups import GroupError
+    from controllers.autoscaler.hands import Hands
+    from controllers.autoscaler.look import Fixed, look
     from operations import stack
     from operations.repair.look import Around, limits_of
-    from scheduling.autoscaler.choose import groups_of
-    from scheduling.autoscaler.groups import GroupError
-    from scheduling.autoscaler.hands import Hands
-    from scheduling.autoscaler.look import Fixed, look
 
     cluster = checked(name)
     access = stack.access_to(cluster)
@@ -174,8 +175,8 @@ def _print(rows: list[Row], silent: dict[str, str]) -> None:
 
 
 def _print_offers(job: Job, offers: list[Offer]) -> None:
-    from scheduling.autoscaler.capacity import cheapest, soonest
-    from scheduling.autoscaler.words import lasting
+    from controllers.autoscaler.capacity import cheapest, soonest
+    from controllers.autoscaler.words import lasting
 
     first, least = soonest(offers), cheapest(offers)
     console.print()

@@ -16,7 +16,7 @@ from cluster.reading import UnreadableError, read_text
 from cluster.spec import Cluster
 
 app = typer.Typer(
-    help="Storage of a site, with Ceph and Rook. docs/ceph.md explains it.",
+    help="Storage of a site, with Ceph and Rook. docs/how-to/ceph.md explains it.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -63,12 +63,12 @@ def facts(
 
 
 def _with_ceph(cluster: str) -> tuple[Cluster, Ceph]:
-    from ceph.names import storage
+    from components.ceph.names import storage
 
     one = checked(cluster)
     found = storage(one.spec)
     if found is None:
-        raise typer.BadParameter(f"{one.name} has no ceph at any site; docs/ceph.md says how to describe one")
+        raise typer.BadParameter(f"{one.name} has no ceph at any site; docs/how-to/ceph.md says how to describe one")
     return one, found[1]
 
 
@@ -101,8 +101,8 @@ def render(
     Every storage host must have told its disks, and none may differ from the spec;
     exit 2 otherwise. Reads files only.
     """  # fmt: skip
-    from ceph import render as resources
-    from ceph.facts import judge, parse
+    from components.ceph import render as resources
+    from components.ceph.facts import judge, parse
 
     one, _ = _with_ceph(cluster)
     try:

@@ -69,7 +69,7 @@ def configure(
     A second run changes nothing. Safe to interrupt: --resume goes on from there.
     A host that fails or can't be reached holds up no other one.
     Exit 0 all done, 1 some failed, 4 some could not be reached and no other failed.
-    docs/configure.md has more.
+    docs/how-to/configure.md has more.
     """
     from operations.configure import Request
 

@@ -11,19 +11,20 @@ import typer
 from cli.asking import confirm, dry_run_of
 from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt, examples, words
 from cli.output import note
-from cli.specs import ROOT, checked
+from cli.specs import checked
+from cluster.project import ROOT
 
 if TYPE_CHECKING:
+    from clients.access import Access
     from cluster.spec import Cluster
     from controllers.apply import Controllers
     from controllers.kinds import Kind
     from controllers.manifests import Wanted
-    from operations.access import Access
 
 READY_S = 600
 
 app = typer.Typer(
-    help="Menagerie's own controllers, which run in the cluster. docs/controllers.md explains them.",
+    help="Menagerie's own controllers, which run in the cluster. docs/how-to/controllers.md explains them.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -98,8 +99,8 @@ def apply(
     Exit 1 when they are not ready within ten minutes; the reason is told.
     """
     from cli import controllers_view
+    from clients.waiting import wait_until
     from operations.record import one_operation
-    from operations.waiting import wait_until
 
     named = _named(words(only))
     work = _Work(checked(cluster))
@@ -193,8 +194,8 @@ class _Work:
         from controllers.gather import files_of, image_of
         from controllers.kinds import wanted
         from controllers.manifests import Wanted
+        from controllers.tenancy.directory.choose import settings_of
         from operations.stack import secret_of
-        from tenancy.directory.choose import settings_of
 
         settings = settings_of(self.cluster)
         kinds = named or wanted(settings)

@@ -7,7 +7,7 @@ import typer
 from cli import backups, etcd_members, etcd_restore, etcd_roll, etcd_space, etcd_state
 
 app = typer.Typer(
-    help="Look at etcds and mend them. docs/etcd.md says which verb helps when.",
+    help="Look at etcds and mend them. docs/runbooks/etcd.md says which verb helps when.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -16,7 +16,7 @@ from cli.output import Steps, errors, note
 from cluster.spec import Cluster, RoleName
 
 if TYPE_CHECKING:
-    from operations.access import Access
+    from clients.access import Access
     from operations.etcds.snapshots import Snapshot
 
 EXAMPLES = examples(
@@ -82,8 +82,8 @@ def restore(
 
 def _late(access: Access, steps: Steps) -> str:
     """Which API servers do not serve what was restored, "" once all do. No failure: one may be down for another reason."""
+    from clients.waiting import api_missing, late
     from operations.status import servers_down
-    from operations.waiting import api_missing, late
 
     one = access.api(once=True)
     with steps.step(_API):

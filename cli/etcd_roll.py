@@ -13,7 +13,7 @@ from cli.specs import checked
 from cluster.spec import Cluster, RoleName
 
 if TYPE_CHECKING:
-    from operations.access import Access
+    from clients.access import Access
     from operations.etcds.roll import Plan
 
 EXAMPLES = examples(

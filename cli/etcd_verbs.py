@@ -14,7 +14,7 @@ from cluster.spec import Cluster, RoleName
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from operations.access import Access
+    from clients.access import Access
     from operations.record.journal import Journal
 
 RoleArg = Annotated[RoleName, typer.Argument(metavar="ETCD", help="main or events.")]

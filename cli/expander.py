@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cluster.spec import Cluster
 
 app = typer.Typer(
-    help="Let cluster-autoscaler ask our planner which node group to grow. docs/expander.md explains it.",
+    help="Let cluster-autoscaler ask our planner which node group to grow. docs/how-to/expander.md explains it.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -66,8 +66,8 @@ def run(
     Changes nothing. Where no price is known, or the question can't be
     answered in time, all groups are answered, and its next expander decides.
     """
-    from scheduling.expander.offers import prices_of
-    from scheduling.expander.server import Expander, Tls, serve
+    from controllers.expander.offers import prices_of
+    from controllers.expander.server import Expander, Tls, serve
 
     loaded = checked(cluster)
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -105,7 +105,7 @@ def prices(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
 
 def _prices(cluster: Cluster) -> dict[str, float | None]:
     """Pool in the region -> dollars an hour."""
-    from scheduling.expander.offers import prices_of
+    from controllers.expander.offers import prices_of
 
     of = prices_of(cluster)
     priced = {name: of(name, "").price for name, pool in cluster.spec.pools.items() if pool.machine is not None}

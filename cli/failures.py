@@ -17,23 +17,31 @@ from typer.exceptions import TyperException
 from cli import exits
 from cli.exits import NotConfirmedError
 from cli.output import OutputError
+from clients.access import NotBuiltError
+from clients.agent_client import AgentError
+from clients.etcd_client import EtcdError
+from clients.lease import HeldError, LostTheLockError
+from clients.waiting import TimedOutError
 from cluster.load import SpecError
 from cluster.problems import Problem
 from cluster.reading import UnreadableError
 from cluster.shared import NewerDataError
 from cluster.writing import ForeignFileError
+from controllers.autoscaler.choose import NoAutoscalerError
+from controllers.autoscaler.groups import GroupError
+from controllers.autoscaler.simulate.run import UnknownSizeError
+from controllers.autoscaler.simulate.trace import TraceError
+from controllers.expander.errors import ExpanderError
 from controllers.gather import NoImageError, NotCarriedError
+from controllers.tenancy.directory.model import DirectoryError, NoPoliciesError, NoTenancyError
 from inventories.matching import NothingMatches
 from inventories.run import RunFailed
-from lab.errors import ForeignLabError, LabError, PreflightError
-from oci.debian import ImageError
-from operations.access import NotBuiltError
-from operations.agent_client import AgentError
+from network.roce.plan import NothingToTest
+from network.roce.results import OtherPlanError
 from operations.backups import NoBackupsError, NotBackedUpError
 from operations.build import KeepsDataError
 from operations.configure import WorkersError
 from operations.drain import OutOfServiceError
-from operations.etcds.client import EtcdError
 from operations.etcds.roll import RollStoppedError
 from operations.etcds.snapshots import RefusedError
 from operations.gateways import DisagreementError, NoRouterError, UnknownGatewayError
@@ -43,9 +51,11 @@ from operations.keys.pods import PodsBehindError
 from operations.keys.rings import ForeignRingsError
 from operations.keys.rotation import NotYetError, NoWayBackError, UnfinishedError
 from operations.keys.service_account import TokensInSecretsError
-from operations.lease import HeldError, LostTheLockError
 from operations.machines import MachinesError, NotInstalledError
 from operations.plugins import PluginError
+from operations.provisioning.machines import NothingToProvisionError
+from operations.provisioning.reports import ReportsError
+from operations.provisioning.trust import TrustError
 from operations.readiness import NotReadyError
 from operations.reboot import RebootsError
 from operations.record import LockedError, NotHeldError, RecordStoreError, TakenOverError
@@ -56,21 +66,11 @@ from operations.upgrade.guard import OtherReleaseError
 from operations.upgrade.run import HostsError, NotUpgradableError, StoppedError
 from operations.verify.proof import RepairError
 from operations.verify.run import UnknownProofError
-from operations.waiting import TimedOutError
-from provisioning.machines import NothingToProvisionError
-from provisioning.reports import ReportsError
-from provisioning.trust import TrustError
-from roce.plan import NothingToTest
-from roce.results import OtherPlanError
-from scheduling.autoscaler.choose import NoAutoscalerError
-from scheduling.autoscaler.groups import GroupError
-from scheduling.autoscaler.simulate.run import UnknownSizeError
-from scheduling.autoscaler.simulate.trace import TraceError
-from scheduling.expander.errors import ExpanderError
+from sandbox.lab.errors import ForeignLabError, LabError, PreflightError
 from stacks.errors import BackendError, OtherStateError, PassphraseError, StackError, StackLockedError
-from tenancy.directory.model import DirectoryError, NoPoliciesError, NoTenancyError
 from tools.build import BuildError
 from tools.golang import GoMissing
+from tools.oci.debian import ImageError
 from tools.releases import DownloadError
 
 # Error -> (word for machines, exit code). The first that fits counts.
@@ -153,7 +153,7 @@ _KINDS: tuple[tuple[type[BaseException], str, int], ...] = (
 
 _WHICH_PART = (
     "\n  `./menagerie status` of the cluster shows which part is down; "
-    'docs/lab.md, "When something does not come up", says where to look then'
+    'docs/start/lab.md, "When something does not come up", says where to look then'
 )
 
 

@@ -9,9 +9,9 @@ from rich.text import Text
 from cli.output import console, print_json
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
-from flows import table
-from flows.flow import Flow, Protocol, into, roles, spans
-from lab import plan
+from components.flows import table
+from components.flows.flow import Flow, Protocol, into, roles, spans
+from sandbox.lab import plan
 
 
 def show(cluster: Cluster, *, as_json: bool) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from operations.keys.rotation import Rotated, Rotation
 
 app = typer.Typer(
-    help="Keys and certificates of a cluster: how long they live, and rotation. docs/keys.md explains it.",
+    help="Keys and certificates of a cluster: how long they live, and rotation. docs/how-to/keys.md explains it.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -94,8 +94,8 @@ def rotate(
     each only once every host is proven to have the step before. Some 15 minutes a
     step, for hosts ask every ten. Safe to interrupt: run it again and it goes on.
     """
+    from clients.access import Access
     from operations import build
-    from operations.access import Access
     from operations.keys.rotation import Rotation
     from operations.record import one_operation
     from operations.stack import open_stack

@@ -14,7 +14,7 @@ from cli.output import console, print_json
 from cli.specs import checked
 
 app = typer.Typer(
-    help="Links of a site's machines: cards, cables, MTU. docs/links.md explains it.",
+    help="Links of a site's machines: cards, cables, MTU. docs/how-to/links.md explains it.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from cli import exits
 from cli.output import Details, console, errors, print_json, write_out
+from cluster.project import ROOT
 from cluster.spec import Cluster
 from operations import lab
-from operations.access import ROOT
 from operations.stack import access_to, has_stack, not_built
 from operations.verify import run as proofs
 from operations.verify.proof import Proof, RepairError, Result

@@ -11,20 +11,21 @@ import typer
 from cli import machines_view
 from cli.options import ClusterArg, JsonOpt, SureOpt, examples, words
 from cli.output import Steps, console, errors, print_json
-from cli.specs import ROOT, checked
+from cli.specs import checked
+from cluster.project import ROOT
 from cluster.reading import real
 from cluster.writing import refuse_foreign
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
     from inventories.batches import Amount
-    from provisioning.install import Connect
+    from operations.provisioning.install import Connect
 
 CONSENT_H = 12
 """Hours for which disks that hold something may be overwritten, after `render --wipe`."""
 
 app = typer.Typer(
-    help="Machines from bare iron: installed by PXE or virtual media, by their BMCs. docs/provisioning.md explains it.",
+    help="Machines from bare iron: installed by PXE or virtual media, by their BMCs. docs/how-to/provisioning.md explains it.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -67,8 +68,8 @@ def render(
     Reads the spec only.
     """
     from operations.bmcs import by_site
-    from provisioning.machines import machines
-    from provisioning.render import tree, write
+    from operations.provisioning.machines import machines
+    from operations.provisioning.render import tree, write
 
     one = _cluster(cluster)[0]
     all_ = machines(one)
@@ -102,7 +103,7 @@ def check(cluster: ClusterArg, limit: MachinesOpt = None, as_json: JsonOpt = Fal
     """
     from operations.bmcs import connections, look
     from operations.machines import MachinesError
-    from provisioning.machines import every, machines
+    from operations.provisioning.machines import every, machines
 
     one, folder = _cluster(cluster)
     chosen = [machine for machine in machines(one, words(limit)) if machine.settings.bmc]
@@ -156,8 +157,8 @@ def install(
     from operations.bmcs import connections
     from operations.machines import Outcome, Run, plan
     from operations.machines import install as run
-    from provisioning.known_hosts import KIND
-    from provisioning.machines import machines
+    from operations.provisioning.known_hosts import KIND
+    from operations.provisioning.machines import machines
 
     refuse_foreign(real(known_hosts.expanduser()), *KIND)
     one, folder = _cluster(cluster)

@@ -16,8 +16,8 @@ from cli.output import Steps, console, errors, print_json, print_problems
 if TYPE_CHECKING:
     from operations.bmcs import Seen
     from operations.machines import Outcome, Plan
-    from provisioning.journal import Stage
-    from provisioning.machines import Machine
+    from operations.provisioning.journal import Stage
+    from operations.provisioning.machines import Machine
 
 _SHOWN = 10
 
@@ -43,7 +43,7 @@ def _print_unfit(seen: Sequence[Seen]) -> None:
 
 def code(seen: Sequence[Seen]) -> int:
     """The exit code: 4 where BMCs that do not answer are the only trouble."""
-    from provisioning.redfish import Kind
+    from operations.provisioning.redfish import Kind
 
     wrong = [each for each in seen if not each.is_well]
     if not wrong:

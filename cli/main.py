@@ -37,9 +37,10 @@ from cli import (
 )
 from cli.options import AllowUnknownOpt, ClusterArg, JsonOpt, LimitOpt, SureOpt, TagsOpt, YesOpt, examples, words
 from cli.output import console, print_json, print_problems, write_out
-from cli.specs import ROOT, checked, load, to_build
+from cli.specs import checked, load, to_build
 from cluster import schema as json_schema
 from cluster.load import clusters as known_clusters
+from cluster.project import ROOT
 from cluster.sources import told_checksums
 
 app = typer.Typer(
@@ -91,7 +92,7 @@ def check(
     """Load and check specs and the files that they name, all errors at once. Touches nothing.
 
     Several specs are also checked against each other: names and address ranges.
-    Each error tells file, line, column, a code that docs/errors.md explains, and
+    Each error tells file, line, column, a code that docs/reference/errors.md explains, and
     a way out. Exit 2 when there is one.
     """
     loaded, problems = load(clusters or known_clusters(ROOT), allow_unknown=allow_unknown, with_people=True)
@@ -136,7 +137,7 @@ def schema() -> None:
 def flows(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
     """Show who talks to whom on which port, and why. Reads the spec only.
 
-    docs/flows.md explains it. What is not in the table is closed.
+    docs/reference/flows.md explains it. What is not in the table is closed.
     """
     from cli import flows as table
 

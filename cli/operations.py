@@ -13,8 +13,8 @@ from cli.output import console, print_json
 from cli.specs import checked
 
 if TYPE_CHECKING:
+    from clients.access import Access
     from cluster.spec import Cluster
-    from operations.access import Access
     from operations.record import Ledger
     from operations.record.model import Record
 
@@ -38,7 +38,7 @@ def operations(
     """Show who works on a cluster now, and who did what to it when. Reads only.
 
     Verbs that change a cluster keep others out while they run, from any machine.
-    docs/operations.md has more.
+    docs/how-to/operations.md has more.
     """
     from operations.record import read_ledger
 
@@ -80,7 +80,7 @@ def unlock(
 
 def _access(cluster: Cluster) -> Access | None:
     """None for a cluster that is not built: what this checkout knows of it is all there is."""
-    from operations.access import NotBuiltError
+    from clients.access import NotBuiltError
     from operations.stack import access_to
 
     try:

@@ -95,7 +95,7 @@ def print_problems(problems: list[Problem]) -> None:
     for text, is_error in shown(problems):
         errors.print(text, markup=False, style="red" if is_error else "yellow")
     if problems:
-        errors.print("docs/errors.md explains every code", style="dim")
+        errors.print("docs/reference/errors.md explains every code", style="dim")
 
 
 class Details:

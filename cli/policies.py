@@ -16,9 +16,9 @@ EXAMPLES = examples(
 def policies(as_json: JsonOpt = False) -> None:
     """List the rules that `validate` asks about everything a stack has made.
 
-    docs/policies.md says why, and where each figure comes from.
+    docs/reference/policies.md says why, and where each figure comes from.
     """
-    from policies import BY_SUBJECT
+    from stacks.policies import BY_SUBJECT
 
     if as_json:
         told = [

@@ -26,8 +26,8 @@ from cli.output import Details, Steps, console, errors, note, print_json
 from cli.specs import checked
 
 if TYPE_CHECKING:
+    from clients.access import Access
     from cluster.spec import Cluster
-    from operations.access import Access
     from operations.drain import Rules
     from operations.reboot import Rebooter, RebootsError
     from operations.reboot_needs import Plan
@@ -69,7 +69,7 @@ def reboot(
     preflight found it well, uncordon. The first failure begins no other.
     Where nothing needs it, nothing is done. Safe to interrupt: run it again.
     Exit 1 when a host failed, 4 when only some could not be asked.
-    docs/reboot.md has more.
+    docs/how-to/reboot.md has more.
     """
     rules = drain_rules(drain_timeout, evict_unmanaged, keep_empty_dir, wait_for_jobs)
     back_s = seconds(back_timeout, "--back-timeout")

@@ -18,12 +18,13 @@ from cli.options import (
 )
 from cli.output import note
 from cli.rounds import without_end
-from cli.specs import ROOT, checked
+from cli.specs import checked
+from cluster.project import ROOT
 
 if TYPE_CHECKING:
     from cli.repair_view import View
+    from clients.access import Access
     from cluster.spec import Cluster
-    from operations.access import Access
     from operations.breaker import Limits
     from operations.drain import Rules
     from operations.repair.look import Around, Plan
@@ -74,7 +75,7 @@ def repair(
     Workers in the region are replaced. A host that repairs don't help stays out
     of service, with a ticket that says what to do. While much is unwell at once,
     or the control plane is, nothing starts. Safe to interrupt: run it again.
-    Exit 0 when nothing is left to mend, 1 when something is. docs/repair.md.
+    Exit 0 when nothing is left to mend, 1 when something is. docs/how-to/repair.md.
     """
     if watch and not (yes or as_json or dry_run):
         raise typer.BadParameter("--watch asks nobody: add --yes")

@@ -16,11 +16,11 @@ from cli.specs import checked
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
-    from roce.plan import Plan
-    from roce.run import Report
+    from network.roce.plan import Plan
+    from operations.roce import Report
 
 app = typer.Typer(
-    help="RDMA over Ethernet: what switches must match, and a test of the whole fabric. docs/roce.md explains it.",
+    help="RDMA over Ethernet: what switches must match, and a test of the whole fabric. docs/how-to/roce.md explains it.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -48,7 +48,9 @@ def plan(
     ] = "",
     facts: Annotated[
         Path | None,
-        typer.Option("--facts", metavar="FILE", help="What switches have, in YAML; docs/roce.md shows its form."),
+        typer.Option(
+            "--facts", metavar="FILE", help="What switches have, in YAML; docs/how-to/roce.md shows its form."
+        ),
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
@@ -57,8 +59,8 @@ def plan(
     With --facts every difference between hosts and switches is named; exit 2 when
     there is one. Reads the spec only.
     """
-    from roce import facts as switch_facts
-    from roce.switches import System, numbers, snippet
+    from network.roce import facts as switch_facts
+    from network.roce.switches import System, numbers, snippet
 
     one = checked(cluster)
     wanted = words(switch) or tuple(System)
@@ -87,7 +89,7 @@ def plan(
 
 
 def _fabrics(cluster: Cluster) -> dict[str, Any]:
-    from roce.plan import NothingToTest
+    from network.roce.plan import NothingToTest
 
     found = {name: site.roce for name, site in cluster.spec.sites.items() if site.roce}
     if not found:
@@ -96,7 +98,7 @@ def _fabrics(cluster: Cluster) -> dict[str, Any]:
 
 
 def _print_plan(site: str, numbers: dict[str, Any], snippets: dict[str, str]) -> None:
-    from roce.switches import TITLES, System
+    from network.roce.switches import TITLES, System
 
     console.print(Text(f"site {site}", style="bold"))
     width = max(map(len, numbers))
@@ -147,7 +149,7 @@ def test(
     97 % of the line at RoCE MTU 4096. It loads the fabric fully: drain it first.
     Exit 1 when something is slow or failed, 4 when a host is unreachable.
     """
-    from roce import plan as planning
+    from network.roce import plan as planning
 
     options = planning.Options(seconds, message, queues, parallel, rounds)
     one = checked(cluster)
@@ -167,10 +169,10 @@ def test(
 def _measured(
     cluster: Cluster, planned: Plan, results: Path | None, *, fresh: bool, quiet: bool
 ) -> tuple[Report, Path]:
-    from operations.access import STATE
+    from clients.access import STATE
+    from network.roce.results import Results
+    from operations.roce import run
     from operations.ssh import ssh_to
-    from roce.results import Results
-    from roce.run import run
 
     path = results or STATE / cluster.name / "roce-test.jsonl"
     store = Results(path, planned, fresh=fresh)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from cli import exits
 
 if TYPE_CHECKING:
-    from operations.lease import Lease
+    from clients.lease import Lease
 
 
 def without_end(
@@ -42,8 +42,8 @@ def _told_and_passed_over(failed: Callable[[], None]) -> Iterator[None]:
 
     from cli.failures import explain
     from cli.output import errors
+    from clients.lease import LostTheLockError
     from cluster.load import SpecError
-    from operations.lease import LostTheLockError
 
     try:
         yield

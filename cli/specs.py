@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from cli.output import print_problems
 from cluster.load import Loaded, SpecError, check_paths, find_cluster, load_beside
 from cluster.problems import Problem
+from cluster.project import ROOT
 from cluster.spec import Cluster
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def load(names: list[str], *, allow_unknown: bool, with_people: bool = False) -> tuple[list[Loaded], list[Problem]]:
@@ -22,7 +19,7 @@ def load(names: list[str], *, allow_unknown: bool, with_people: bool = False) ->
     except SpecError as error:
         return [], error.problems
     if with_people:
-        from tenancy.directory.check import problems
+        from controllers.tenancy.directory.check import problems
 
         return check_paths(paths, allow_unknown=allow_unknown, beside=problems)
     return check_paths(paths, allow_unknown=allow_unknown)

@@ -17,7 +17,8 @@ from rich.text import Text
 from cli import exits
 from cli.options import JsonOpt, examples
 from cli.output import console, print_json, write_out
-from cli.specs import ROOT, checked
+from cli.specs import checked
+from cluster.project import ROOT
 
 if TYPE_CHECKING:
     from operations.status import Item, Status
@@ -62,7 +63,7 @@ def status(
     Each line that is not ok ends with the command that helps. Without a cluster:
     all clusters, and exit 0 when all that are built are well. --watch draws anew
     on a terminal, prints what has changed elsewhere, and with --json a document a
-    line. docs/status.md explains every line.
+    line. docs/how-to/status.md explains every line.
     """
     look = _one(cluster) if cluster else _all()
     if watch:
@@ -94,8 +95,8 @@ def _one(name: str) -> Look:
 
 
 def _all() -> Look:
+    from clients.access import Access, NotBuiltError
     from cluster.load import clusters, find_cluster, load_cluster
-    from operations.access import Access, NotBuiltError
     from operations.stack import Stacks, access_to
     from operations.status import read_status
     from operations.status.fleet import read_fleet

@@ -11,21 +11,22 @@ from rich.text import Text
 from cli.options import ClusterArg, JsonOpt, examples
 from cli.output import errors, note
 from cli.rounds import without_end
-from cli.specs import ROOT, checked
+from cli.specs import checked
 from cli.tenancy_capacity import EPILOG, capacity, capacity_of
+from cluster.project import ROOT
 
 if TYPE_CHECKING:
     from cli.tenancy_view import View
+    from clients.access import Access
+    from clients.lease import Lease
     from cluster.spec import Cluster
     from cluster.tenancy import Tenancy
-    from operations.access import Access
-    from operations.lease import Lease
-    from tenancy.capacity.run import Found as HostsFound
-    from tenancy.directory import Directory
-    from tenancy.sync.run import Applied, Found, Sync
+    from controllers.tenancy.capacity.run import Found as HostsFound
+    from controllers.tenancy.directory import Directory
+    from controllers.tenancy.sync.run import Applied, Found, Sync
 
 app = typer.Typer(
-    help="People and teams: a namespace for each, in step with a directory. docs/teams.md explains it.",
+    help="People and teams: a namespace for each, in step with a directory. docs/how-to/teams.md explains it.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -104,9 +105,9 @@ class _Work:
     def __init__(self, cluster: Cluster, given: str, *, dry_run: bool, yes: bool, as_json: bool) -> None:
         from functools import partial
 
+        from controllers.tenancy.directory.choose import directory_of, settings_of
+        from controllers.tenancy.sync.run import Sync
         from operations import stack
-        from tenancy.directory.choose import directory_of, settings_of
-        from tenancy.sync.run import Sync
 
         self.cluster = cluster
         self._dry_run, self._yes, self._as_json = dry_run, yes, as_json
@@ -117,8 +118,8 @@ class _Work:
 
     def lease(self) -> Lease | None:
         """Of whoever does this again and again; None of a dry run."""
-        from operations.lease import Lease, this_process
-        from tenancy.sync.run import LEASE
+        from clients.lease import Lease, this_process
+        from controllers.tenancy.sync.run import LEASE
 
         return None if self._dry_run else Lease(self._access.api(), LEASE, this_process())
 
@@ -126,7 +127,7 @@ class _Work:
         """Whose hosts are whose; None where the spec allocates none."""
         if not self._settings.allocations:
             return None
-        from tenancy.directory.model import NoPoliciesError
+        from controllers.tenancy.directory.model import NoPoliciesError
 
         try:
             return capacity_of(self.cluster, self._access).look(accept_loss=True)
@@ -137,7 +138,7 @@ class _Work:
     def round(self, *, accept_loss: bool = False) -> int:
         """Look, and change what may be changed; an exit code."""
         from cli import tenancy_view
-        from tenancy.sync.run import Applied
+        from controllers.tenancy.sync.run import Applied
 
         view = tenancy_view.View(self.cluster, self.directory.name, quiet=self._as_json)
         found = self.sync.look(accept_loss=accept_loss)

@@ -12,10 +12,10 @@ from cli.rounds import without_end
 from cli.specs import checked
 
 if TYPE_CHECKING:
+    from clients.access import Access
+    from clients.lease import Lease
     from cluster.spec import Cluster
-    from operations.access import Access
-    from operations.lease import Lease
-    from tenancy.capacity.run import Applied, Capacity, Found
+    from controllers.tenancy.capacity.run import Applied, Capacity, Found
 
 EPILOG = examples(
     ("tenancy capacity jaguar --dry-run", "which hosts change hands, why, and what moves wait for"),
@@ -64,8 +64,8 @@ def capacity(
 
 
 def capacity_of(cluster: Cluster, access: Access) -> Capacity:
-    from tenancy.capacity.run import Capacity
-    from tenancy.directory.choose import settings_of
+    from controllers.tenancy.capacity.run import Capacity
+    from controllers.tenancy.directory.choose import settings_of
 
     return Capacity(access, cluster, settings_of(cluster))
 
@@ -78,9 +78,9 @@ class _Work:
 
     def lease(self) -> Lease | None:
         """Of whoever does this again and again; None of a dry run."""
+        from clients.lease import Lease, this_process
+        from controllers.tenancy.capacity.run import LEASE
         from operations import stack
-        from operations.lease import Lease, this_process
-        from tenancy.capacity.run import LEASE
 
         if self._dry_run:
             return None
@@ -89,8 +89,8 @@ class _Work:
     def round(self, *, accept_loss: bool = False) -> int:
         """Look, and change what may be changed; an exit code."""
         from cli import tenancy_capacity_view
+        from controllers.tenancy.capacity.run import Applied
         from operations import stack
-        from tenancy.capacity.run import Applied
 
         cluster = checked(self._name)
         access = stack.access_to(cluster)

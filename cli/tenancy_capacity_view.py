@@ -11,9 +11,9 @@ from cli import exits
 from cli.asking import confirm, dry_run_of
 from cli.output import console, errors, print_json
 from cluster.spec import Cluster
-from tenancy.capacity.plan import Move, Verb
-from tenancy.capacity.run import Applied, Found
-from tenancy.directory.names import slug
+from controllers.tenancy.capacity.plan import Move, Verb
+from controllers.tenancy.capacity.run import Applied, Found
+from controllers.tenancy.directory.names import slug
 
 _SHOWN = 40
 _FEW = 3

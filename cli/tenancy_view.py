@@ -11,10 +11,10 @@ from cli import tenancy_capacity_view as capacity_view
 from cli.asking import confirm, dry_run_of
 from cli.output import console, errors, print_json
 from cluster.spec import Cluster
-from tenancy.capacity.run import Found as HostsFound
-from tenancy.sync.plan import Change, Story
-from tenancy.sync.run import Applied, Found
-from tenancy.sync.seen import Seen
+from controllers.tenancy.capacity.run import Found as HostsFound
+from controllers.tenancy.sync.plan import Change, Story
+from controllers.tenancy.sync.run import Applied, Found
+from controllers.tenancy.sync.seen import Seen
 
 _SHOWN = 40
 _MARKS = {Story.JOINED: ("+", "green"), Story.RETURNED: ("+", "green"), Story.LEFT: ("-", "yellow")}

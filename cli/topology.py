@@ -36,8 +36,8 @@ def topology(
     and by night, and pointing at an arrow shows it alone. Equal specs give equal
     files, so a difference of two is a difference of the clusters.
     """
+    from cli.drawing import html, layout, svg
     from cli.flows import source
-    from topology import html, layout, svg
 
     suffix = output.suffix if output else ".svg"
     if suffix not in (".svg", ".html"):

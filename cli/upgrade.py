@@ -80,7 +80,7 @@ def upgrade(
     Stops at the first failure. Safe to interrupt: run it again and it goes on.
     To go back, write the former version into the spec and run it again.
     Exit 2 when something stands in the way: all of it is said at once.
-    docs/upgrade.md has more.
+    docs/how-to/upgrade.md has more.
     """
     from operations.upgrade.run import Choices
 

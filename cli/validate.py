@@ -21,14 +21,14 @@ from cli.options import AllowUnknownOpt, JsonOpt, examples
 from cli.output import console, errors, print_json
 from cluster.load import check_paths, find_cluster
 from cluster.load import clusters as known_clusters
+from cluster.project import ROOT
 from cluster.reading import real
 from cluster.writing import bears, refuse_foreign, write
 
 if TYPE_CHECKING:
-    from validation.fleet import Subject
-    from validation.model import ClusterResult, Report, Stage, StageResult
+    from stacks.validation.fleet import Subject
+    from stacks.validation.model import ClusterResult, Report, Stage, StageResult
 
-ROOT = Path(__file__).resolve().parent.parent
 
 EXAMPLES = examples(
     ("validate", "every cluster that is in a cloud"),
@@ -36,8 +36,8 @@ EXAMPLES = examples(
     ("validate new/cluster.yaml", "one that is not in inventories/ yet"),
     ("validate --jobs 1", "where there is little memory"),
     ("validate --json", "for a machine"),
-    ("validate --sarif out.sarif", "for a code host; docs/ci.md"),
-    ("validate --junit out.xml", "for a CI server; docs/ci.md"),
+    ("validate --sarif out.sarif", "for a code host; docs/how-to/ci.md"),
+    ("validate --junit out.xml", "for a CI server; docs/how-to/ci.md"),
 )
 _SARIF = ("a report of validate in SARIF", bears('"name": "menagerie validate"'))
 _JUNIT = ("a report of validate for JUnit", bears('<testsuites name="menagerie validate"'))
@@ -68,10 +68,10 @@ def validate(
     For each cluster: its spec is checked, then the real Pulumi engine plans,
     makes, plans again, updates, looks for drift and destroys it, against
     simulated clouds and with a state of its own that is thrown away. Your
-    backend, stacks and credentials are not looked at. docs/ci.md says more.
+    backend, stacks and credentials are not looked at. docs/how-to/ci.md says more.
     Exit 0 when all passed, 1 when a stage failed, 2 when a spec is wrong.
     """
-    from validation import fleet
+    from stacks.validation import fleet
 
     for file in (sarif, junit):
         if file and not file.absolute().parent.is_dir():
@@ -96,7 +96,7 @@ def validate(
 
 def _subjects(named: list[str] | None, allow_unknown: bool) -> list[Subject]:
     """The clusters, checked together. A lab is no cloud: it is left out unless it is named, or wrong."""
-    from validation.fleet import Subject
+    from stacks.validation.fleet import Subject
 
     paths = {real(path): path for path in (find_cluster(name, ROOT) for name in named or known_clusters(ROOT))}
     loaded, problems = check_paths(paths.values(), allow_unknown=allow_unknown)
@@ -112,8 +112,8 @@ def _subjects(named: list[str] | None, allow_unknown: bool) -> list[Subject]:
 
 
 def _write(report: Report, sarif: Path | None, junit: Path | None) -> None:
-    from validation.reports import junit as as_junit
-    from validation.reports import sarif as as_sarif
+    from stacks.validation.reports import junit as as_junit
+    from stacks.validation.reports import sarif as as_sarif
 
     if sarif:
         write(sarif, as_sarif.text(report), *_SARIF)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from inventories.report import RunReport
 
 app = typer.Typer(
-    help="Tunnels from sites to a cluster: what edge routers must be told. docs/vpn.md explains it.",
+    help="Tunnels from sites to a cluster: what edge routers must be told. docs/how-to/vpn.md explains it.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -1,6 +1,6 @@
 """The part of the model that is about Ceph: the storage of a site, on disks of its own machines, run by Rook.
 
-`ceph.render` makes Rook's resources of it, `ceph.host` tells storage hosts which disks are meant.
+`components.ceph.render` makes Rook's resources of it, `components.ceph.host` tells storage hosts which disks are meant.
 """
 
 from __future__ import annotations

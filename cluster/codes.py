@@ -1,6 +1,6 @@
 """Every code that a check of a spec can give, and what stands behind it.
 
-`reference` is the text of docs/errors.md. Codes are those of the kinds: CFG the file itself, NET
+`reference` is the text of docs/reference/errors.md. Codes are those of the kinds: CFG the file itself, NET
 ranges, FLN flannel, ETC etcd, AUD audit logs, CLD clouds and pools, INV machines, LNK their links, ARP neighbour tables, ROC RDMA over Ethernet, PRV machines installed from nothing, VER versions, SEC secrets and
 certificates, PUB the public endpoint, RPR repairs of nodes, ASC the autoscaler, SCH the scheduler, STO volumes of pods, TEN people
 and teams, VPN joined sites, CPH storage of sites (Ceph).
@@ -128,7 +128,7 @@ MEANING: dict[str, str] = {
     "KRN-003": "Kernel settings that can't be: a parameter twice, one that no kubelet lives with, or huge pages that leave a "
     "machine of the kind no memory.",
     "KRN-004": "Kernel settings that cost speed or safety where nobody expects it: an IOMMU that translates between GPUs, ACS "
-    "left on beside an IOMMU, mitigations off. Only a warning; docs/reboot.md has the sources.",
+    "left on beside an IOMMU, mitigations off. Only a warning; docs/how-to/reboot.md has the sources.",
     "ARP-001": "The neighbour table is too small for the largest layer-2 network.",
     "ARP-002": "Neighbour thresholds don't rise, or one is given without the next.",
     "ARP-003": "Only a warning: gc_thresh3 is above 100,000, the most that any cluster is known to run with.",
@@ -184,13 +184,13 @@ MEANING: dict[str, str] = {
     "RPR-001": "A condition that makes a node a broken one stands twice, means that the node is well, or asks for what its action "
     "can't do.",
     "RPR-002": "A brake of repairs that never brakes (all nodes of a pool, or of the cluster), or, only a warning, one that comes "
-    "to no node at all, so nothing of a pool is ever repaired. docs/repair.md has the sources of the defaults.",
+    "to no node at all, so nothing of a pool is ever repaired. docs/how-to/repair.md has the sources of the defaults.",
     "RPR-003": "Times of repairs that undo each other: a repair that is forgotten before its node could be found broken again is "
     "repeated for ever, and a window below a node's startup counts nothing.",
     "RPR-004": "Machines are to be installed anew, and no site has BMCs through which they could be. Or, only a warning, a site has no "
     "first_stage: repair refuses to install its machines, for whoever is on their network could answer as the server.",
     "SCH-001": "A pool is to hold more idle workers warm than it can have at all.",
-    "SCH-002": "Gangs are asked for of a release of Kubernetes that can't place pods all together or not at all. docs/gangs.md has "
+    "SCH-002": "Gangs are asked for of a release of Kubernetes that can't place pods all together or not at all. docs/how-to/gangs.md has "
     "the releases.",
     "SEC-001": "A key, a user or a password stands in clear where a path or an address must, and is never repeated. Or a key "
     "that other tools have and that would weaken TLS, authorities or encryption at rest, which have no setting.",
@@ -268,7 +268,7 @@ MEANING: dict[str, str] = {
 
 
 def reference() -> str:
-    """docs/errors.md: every code under a heading of its own."""
+    """docs/reference/errors.md: every code under a heading of its own."""
     head = (
         "# Errors of a spec\n\n"
         "`menagerie check` gives all of them in one run, as `file:line:column: error[CODE] message`, then what stands\n"

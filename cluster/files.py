@@ -112,7 +112,7 @@ class Refresh:
     etcd: the name of the one that it reaches, which also has the locks of consumers.
     renew: command that remakes what the host makes out of its secrets; it prints a JSON object, path of a certificate ->
     first and last second of its life.
-    programs: what an operator may have restarted for another payload while the host runs (`userdata.applying`); none where
+    programs: what an operator may have restarted for another payload while the host runs (`components.userdata.applying`); none where
     another payload is another host.
     """
 

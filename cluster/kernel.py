@@ -83,7 +83,7 @@ Parameter = Annotated[
 
 
 class Kernel(Model):
-    """How the kernel of a pool's machines is booted. docs/reboot.md says how a change gets to them."""
+    """How the kernel of a pool's machines is booted. docs/how-to/reboot.md says how a change gets to them."""
 
     iommu: Iommu | None = Field(default=None, strict=False)
     """enabled, passthrough or disabled. Default: as the kernel has it."""

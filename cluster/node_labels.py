@@ -1,6 +1,6 @@
 """Names by which operators' commands and API servers keep Nodes' labels as the spec has them.
 
-An operator's command writes `TABLE`, for only it has the hosts files; `control_plane.host.labels`, on the API servers, goes by it.
+An operator's command writes `TABLE`, for only it has the hosts files; `components.control_plane.host.labels`, on the API servers, goes by it.
 Programs on hosts have copies of these names; a test compares them.
 """
 

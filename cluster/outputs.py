@@ -19,37 +19,49 @@ _VERSION = 1
 
 
 class _Output(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", use_attribute_docstrings=True)
 
 
 class HostOutput(_Output):
+    """A host on the cloud side."""
+
     name: str
+    """Host name."""
     address: str
+    """IPv4 address, by which the other hosts of the cluster reach it."""
     zone: str = ""
+    """Zone of the region."""
     member: str = ""
     """Of an etcd's host: the name of its member of that etcd, which is another where hosts are shared."""
 
 
 class EtcdOutput(_Output):
+    """One etcd."""
+
     members: tuple[HostOutput, ...]
+    """Hosts of its members."""
     client_port: int
+    """TCP port for clients, on every member."""
     ca_pem: str
     """Certificate of the CA that signs this etcd's servers."""
 
 
 class ArtefactOutput(_Output):
+    """Where hosts download programs and images from."""
+
     mirror: str | None
-    """Base URL of the mirror, None for upstream."""
+    """Base URL of the mirror; null for the upstream sites."""
     sha256: dict[str, str]
-    """Artefact.source -> hex digest."""
+    """`Artefact.source` -> hex digest."""
     registry: str | None
-    """host:port that mirrors the image registries."""
+    """host:port that mirrors the image registries; null for the registries themselves."""
 
 
 class BucketOutput(_Output):
     """A bucket of the cluster's, without the right to use it."""
 
     kind: Literal["s3", "azure", "gcs"]
+    """Interface of the object storage."""
     name: str
     """Of the bucket; in Azure of the container."""
     account: str = ""
@@ -57,12 +69,14 @@ class BucketOutput(_Output):
     region: str = ""
     """S3 only."""
     endpoint: str | None = None
-    """URL of an S3 server that is not AWS's; None for the cloud's own."""
+    """URL of an S3 server that is not AWS's; null for the cloud's own."""
     locked_days: int = 0
     """For how long nobody changes or deletes an object from when it was written, as the cloud has it; 0 for not at all."""
 
 
 class SshOutput(_Output):
+    """What SSH needs to know of hosts on the cloud side."""
+
     known_hosts: dict[str, str] = {}
     """Host name -> public host key line ("ssh-ed25519 AAAA..."), where the provider knows it."""
 
@@ -71,6 +85,7 @@ class ClusterOutputs(_Output):
     version: int = _VERSION
     """NewerDataError for one that is newer than this."""
     cluster: str
+    """Name of the cluster."""
     endpoint: str
     """host:port of the API servers' load balancer: a private DNS name in a cloud, an address in the lab."""
     balancers: tuple[str, ...] = ()
@@ -89,6 +104,7 @@ class ClusterOutputs(_Output):
     api_servers: tuple[HostOutput, ...]
     """None in a cloud, whose instance group makes and replaces them."""
     etcds: dict[str, EtcdOutput]
+    """The etcds of the cluster."""
     artefacts: ArtefactOutput
     ssh: SshOutput = SshOutput()
     buckets: dict[str, BucketOutput] = {}

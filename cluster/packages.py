@@ -1,6 +1,6 @@
 """Debian packages that a site's machines must hold before roles come: roles check for them and install none of them.
 
-`provisioning` has the installer bring them; docs/hosts.md lists them for images of your own. NVIDIA's are not among
+`provisioning` has the installer bring them; docs/explanation/hosts.md lists them for images of your own. NVIDIA's are not among
 them: role gpu chooses and installs those on the host.
 """
 
@@ -60,7 +60,7 @@ def needed(site: Site, pool: str, host: Host) -> tuple[str, ...]:
 
 
 def reference(packages: Iterable[Package] = PACKAGES) -> str:
-    """The table of docs/hosts.md."""
+    """The table of docs/explanation/hosts.md."""
     lines = ["| package | for | asked for by role | where |", "|---|---|---|---|"]
     for package in packages:
         where = "everywhere" if package.when is When.ALWAYS else package.when

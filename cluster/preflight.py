@@ -1,7 +1,7 @@
 """How a host that joins is kept from work until it is known to be whole, by names that several packages share.
 
 A host joins with `TAINT`. Role preflight writes the condition `CONDITION` into the host's Node, with its kubelet's
-identity; NodeRestriction keeps that identity from taints, so `control_plane.host.preflight` lifts the taint, on the API
+identity; NodeRestriction keeps that identity from taints, so `components.control_plane.host.preflight` lifts the taint, on the API
 servers. Programs on hosts have copies of these names; a test compares them.
 """
 
@@ -19,7 +19,7 @@ USER = "menagerie:preflight"
 
 
 def checked(pool: Pool) -> bool:
-    """Whether the pool's hosts join with `TAINT`. Workers in the region don't: docs/preflight.md says why."""
+    """Whether the pool's hosts join with `TAINT`. Workers in the region don't: docs/how-to/preflight.md says why."""
     return bool(pool.site) and pool.preflight
 
 

@@ -65,7 +65,7 @@ class Problem:
     @property
     def docs(self) -> str:
         """Where the code is explained, relative to the root of the repository."""
-        return f"docs/errors.md#{self.code.lower()}"
+        return f"docs/reference/errors.md#{self.code.lower()}"
 
     @property
     def is_error(self) -> bool:

@@ -1,7 +1,7 @@
 """The part of the model that is about RDMA over Ethernet (RoCE v2): one fabric a site, and its rails.
 
 A rail is the network that joins the n-th port of every machine. Hosts and switches must agree on every number
-here; `roce.switches` renders the switches' side, `roce.host` the hosts'.
+here; `network.roce.switches` renders the switches' side, `network.roce.host` the hosts'.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A field more does not raise it: who reads leaves out what he does not know. Only what an older Menagerie would misunderstand, or must
 not lose when it writes, raises it; an older one then refuses, and writes nothing over it. What carries none is of version 1, and
 where only programs on hosts write, none is written before there is a second: a changed program replaces hosts.
-docs/state.md lists all that is shared.
+docs/how-to/state.md lists all that is shared.
 """
 
 from __future__ import annotations

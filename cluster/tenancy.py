@@ -223,7 +223,7 @@ class Allowance(Model):
     """What a namespace may have."""
 
     quota: dict[Resource, Quantity] = Field(default={})
-    """As in a ResourceQuota: requests.nvidia.com/gpu: 64. Counts that are not named have defaults (docs/teams.md); the rest has no limit."""
+    """As in a ResourceQuota: requests.nvidia.com/gpu: 64. Counts that are not named have defaults (docs/how-to/teams.md); the rest has no limit."""
     limits: ContainerLimits = ContainerLimits()
     """Of its containers."""
     pod_security: PodSecurity | None = Field(default=None, strict=False)

@@ -123,7 +123,7 @@ def _flag(key: _Key) -> Tried | None:
         f"{key.path}: flags and feature gates have no setting; they are written for Kubernetes {' and '.join(SUPPORTED)} and "
         f"etcd {versions.ETCD}, and a program doesn't start with one that it doesn't know"
     )
-    hint = "remove it; what every cluster needs is a change of control_plane/flags.py, etcd/flags.py or roles/kubelet"
+    hint = "remove it; what every cluster needs is a change of components/control_plane/flags.py, etcd/flags.py or roles/kubelet"
     return Tried("VER-004", message, hint)
 
 

@@ -1,1 +1,1 @@
-"""What looks after a cluster from inside it: the program of its pods, their image, their objects, and bringing them about."""
+"""What looks after a cluster without an operator: controllers, their image, their objects and rights."""

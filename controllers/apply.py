@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from kubernetes.client.exceptions import ApiException
 
+from clients.kube import Key, Kube, Object, Place, as_json, key_of, named
+from clients.lease import NAMESPACE as LEASES
 from cluster.tenancy import DirectorySource, Tenancy
 from controllers.kinds import KINDS, RBAC, TENANCY_CAPACITY, TENANCY_SYNC, Kind
 from controllers.manifests import KIND_LABEL, NAMESPACE, Wanted, objects
-from operations.kube import Key, Kube, Object, Place, as_json, key_of, named
-from operations.lease import NAMESPACE as LEASES
-from tenancy.capacity import policies
-from tenancy.capacity.run import places_of
-from tenancy.sync.kube import PLACES, kube_of
-from tenancy.sync.objects import cluster_role
+from controllers.tenancy.capacity import policies
+from controllers.tenancy.capacity.run import places_of
+from controllers.tenancy.sync.kube import PLACES, kube_of
+from controllers.tenancy.sync.objects import cluster_role
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient

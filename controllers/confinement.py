@@ -11,8 +11,8 @@ from typing import Any
 
 from cluster.allocations import SYSTEM_LABEL, TEAM_KEY
 from controllers.kinds import RBAC, TENANCY_CAPACITY, TENANCY_SYNC, Kind
-from tenancy.capacity.policies import ADMISSION
-from tenancy.sync.objects import MANAGED_LABEL, MANAGER, NAME, Object
+from controllers.tenancy.capacity.policies import ADMISSION
+from controllers.tenancy.sync.objects import MANAGED_LABEL, MANAGER, NAME, Object
 
 _OURS = (
     f"({{0}}.?metadata.?labels[?'{MANAGED_LABEL}'].orValue('') == '{MANAGER}' || "

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from cluster.project import ROOT
+
 START = "controllers.program.__main__"
 PYTHON = "3.11"
 USER = 65532

@@ -12,12 +12,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from cluster.project import ROOT
 from controllers import contents
-from oci import debian, tar
-from oci.debian import ImageError, run
-from oci.image import PATH, Image, write_layout
 from tools import build as programs
 from tools import cache, manifest
+from tools.oci import debian, tar
+from tools.oci.debian import ImageError, run
+from tools.oci.image import PATH, Image, write_layout
 
 _OWNER = f"{contents.USER}:{contents.USER}"
 CODE, PACKAGES = "opt/menagerie/code", "opt/menagerie/packages"
@@ -106,7 +107,7 @@ def _packages(root: Path) -> None:
     target = root / PACKAGES
     target.mkdir(parents=True)
     pins = root.with_suffix(".txt")
-    pins.write_text(contents.requirements((contents.ROOT / "requirements.lock").read_text(encoding="utf-8")))
+    pins.write_text(contents.requirements((ROOT / "requirements.lock").read_text(encoding="utf-8")))
     command = [
         str(manifest.TOOLS / "setup.sh"),
         "uv",
@@ -126,8 +127,8 @@ def _packages(root: Path) -> None:
 
 def _code(root: Path) -> None:
     modules = contents.modules()
-    for path in (*modules, *contents.data(modules), contents.ROOT / "LICENSE"):
-        target = root / CODE / path.relative_to(contents.ROOT)
+    for path in (*modules, *contents.data(modules), ROOT / "LICENSE"):
+        target = root / CODE / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cluster.tenancy import Leavers, Tenancy
-from tenancy.capacity import policies
-from tenancy.capacity.run import LEASE as CAPACITY_LEASE
-from tenancy.sync.objects import ALLOWANCE, EDIT, EDITORS, OWNER_ROLE, OWNERS
-from tenancy.sync.run import LEASE as SYNC_LEASE
-from tenancy.sync.run import NOTEBOOK
+from controllers.tenancy.capacity import policies
+from controllers.tenancy.capacity.run import LEASE as CAPACITY_LEASE
+from controllers.tenancy.sync.objects import ALLOWANCE, EDIT, EDITORS, OWNER_ROLE, OWNERS
+from controllers.tenancy.sync.run import LEASE as SYNC_LEASE
+from controllers.tenancy.sync.run import NOTEBOOK
 
 RBAC = "rbac.authorization.k8s.io"
 Rule = dict[str, Any]

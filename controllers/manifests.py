@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from clients.lease import NAMESPACE as LEASES
+from clients.notebook import NAMESPACE as NOTEBOOKS
 from cluster.allocations import CONTROLLERS_NAMESPACE
 from cluster.load import SPEC_FILE
 from cluster.pools import TRUSTED_POOL, Taint
@@ -17,8 +19,6 @@ from cluster.tenancy import Tenancy
 from controllers.confinement import policies
 from controllers.contents import USER
 from controllers.kinds import RBAC, Kind, rule
-from operations.lease import NAMESPACE as LEASES
-from operations.notebook import NAMESPACE as NOTEBOOKS
 
 Object = dict[str, Any]
 NAMESPACE = CONTROLLERS_NAMESPACE

@@ -1,0 +1,1 @@
+"""Any etcd of a cluster, main or events: members, flags, units, backups."""

@@ -1,6 +1,6 @@
 """Backups of an etcd by the hosts of its members: where they are kept, and what those hosts are given for it.
 
-`host/menagerie_etcd` is what the units run. docs/backups.md says what is kept and what a drill proves.
+`host/menagerie_etcd` is what the units run. docs/how-to/backups.md says what is kept and what a drill proves.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def etcdctl(everyone: tuple[Member, ...], ca: str, certificate: str, key: str) -
 
 def lock(program: tuple[str, ...], unit: str) -> tuple[str, ...]:
     """Command that runs what follows it while nobody else restarts such a unit. It waits for its turn; without a quorum
-    nobody has one (`userdata.refresh.turns` then ends the wait), and a host that dies in its turn loses it after a minute."""
+    nobody has one (`components.userdata.refresh.turns` then ends the wait), and a host that dies in its turn loses it after a minute."""
     return (*program, "lock", f"--ttl={_LOCK_TTL_S}", f"{LOCKS}{unit}")
 
 

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from audit import programs
 from cluster.artefacts import Artefact, ArtefactSource, catalogue
+from cluster.audit import programs
 from cluster.files import Disk, Download, HostConfig, HostFile, Refresh, SecretRef
 from cluster.spec import Cluster, RoleName
 from etcd import agent, backups

@@ -1,0 +1,1 @@
+"""Your clusters, a folder each; and the code that builds Ansible's inventory and runs Ansible."""

@@ -11,19 +11,19 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ceph import host as storage
 from cluster import places
 from cluster.artefacts import ArtefactSource
 from cluster.outputs import ClusterOutputs
 from cluster.pools import Host
 from cluster.sites import Site
 from cluster.spec import Cluster
-from flows.hosts import of_sites
+from components.ceph import host as storage
+from components.flows.hosts import of_sites
+from components.workers import kubelet
+from components.workers.group_vars import Groups, group_name
+from components.workers.variables import of_all, of_host, of_pool, of_site
 from network import links
-from roce import host as rdma
-from workers import kubelet
-from workers.group_vars import Groups, group_name
-from workers.variables import of_all, of_host, of_pool, of_site
+from network.roce import host as rdma
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def layout(cluster: Cluster) -> Inventory:
 def build(cluster: Cluster, outputs: ClusterOutputs, variables: Groups | None = None) -> Inventory:
     """The inventory of the cluster's workers at sites, without tokens.
 
-    variables: from `workers.group_vars.given`; for a group, they win over what is computed.
+    variables: from `components.workers.group_vars.given`; for a group, they win over what is computed.
 
     Raises ValueError when two groups would get one name, and KeyError when a checksum is missing.
     """

@@ -9,8 +9,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from components.workers.group_vars import roles
 from inventories.build import Inventory
-from workers.group_vars import roles
 
 # New for each run, or a place on the operator's machine: nothing of them ends on a host.
 _PASSING = ("kubelet_token", "ansible_ssh_private_key_file", "ansible_ssh_common_args")

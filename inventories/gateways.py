@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from components.workers.group_vars import ROUTERS
 from inventories.build import Inventory
 from network import frr, swanctl, tunnel_rules
 from network.gateway import EdgeRouter, settings
-from workers.group_vars import ROUTERS
 
 PLAYBOOK = "gateways.yml"
 GROUP = ROUTERS
@@ -26,7 +26,7 @@ def build(
     name: the cluster that somebody asked about. keys: connection (`network.gateway.Line.name`) -> pre-shared key; a
     router's connections in two clusters have names of their own, and those of two routers in one cluster may have one:
     so keys are asked for by ``<router's machine>/<connection>``. given: cluster -> what its operator gives to edge routers,
-    from `workers.group_vars.given_to_routers`.
+    from `components.workers.group_vars.given_to_routers`.
 
     Raises ValueError where two clusters of one router give different values.
     """

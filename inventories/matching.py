@@ -15,8 +15,8 @@ import yaml
 
 from cluster.fields import did_you_mean, near
 from cluster.problems import Problem
+from components.workers.group_vars import roles
 from inventories.build import Inventory
-from workers.group_vars import roles
 
 CODE = "INV-006"
 _SHOWN = 3

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from cluster.problems import Problem
+from cluster.project import ROOT
+from components.workers.group_vars import roles
 from inventories.build import Inventory
 from inventories.events import Collector
 from inventories.matching import (
@@ -27,9 +29,7 @@ from inventories.matching import (
 from inventories.private import CONTROL, private_folder
 from inventories.report import Progress, RunReport
 from inventories.trust import untrusted_inventory
-from workers.group_vars import roles
 
-ROOT = Path(__file__).resolve().parent.parent
 WORKERS = "site.yml"
 # All of the operator's environment that a run needs: ansible-runner writes it to a file, and it may hold secrets.
 _ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TZ", "USER")

@@ -1,0 +1,1 @@
+"""Addresses, links, flannel, neighbour tables, and tunnels between the region and sites. Pure."""

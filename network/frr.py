@@ -1,7 +1,7 @@
 """FRR's settings of an edge router: BGP with each gateway, and what may be said there.
 
 No BFD: no cloud's VPN gateway speaks it (`cluster.vpn`). No graceful restart (RFC 4724): a gateway that hears of it keeps
-leading packets into a tunnel that was cut, for the restart time after its hold time (tests/vpn; docs/vpn.md has numbers).
+leading packets into a tunnel that was cut, for the restart time after its hold time (tests/vpn; docs/how-to/vpn.md has numbers).
 When FRR itself restarts, the router's own routes stay meanwhile.
 """
 

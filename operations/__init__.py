@@ -1,1 +1,1 @@
-"""Verbs on a cluster: build it, look at it, prove that it works."""
+"""The verbs: what an operator does to a cluster, from `up` to `destroy`."""

@@ -14,28 +14,28 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from pydantic import ValidationError
 
-from audit.evidence import API_LISTS, Attempt, AuditLogs, Evidence, Kind, Report, Unseen
-from audit.programs import collect_command
+from clients.access import API_TIMEOUT_S, Access
+from clients.agent_client import AgentClient, AgentError
+from clients.etcd_client import name_of
+from clients.nodes import addresses, in_the_region
+from clients.remote.executor import Executor
 from cluster import places
+from cluster.audit.evidence import API_LISTS, Attempt, AuditLogs, Evidence, Kind, Report, Unseen
+from cluster.audit.programs import collect_command
 from cluster.controllers import home
 from cluster.shared import NewerDataError
 from cluster.spec import Cluster
 from cluster.storage import controllers_pool
-from control_plane import audit_log
-from control_plane.host.report import CONFIGMAPS, EVERY_S, KEY, PREFIX
+from components.control_plane import audit_log
+from components.control_plane.host.report import CONFIGMAPS, EVERY_S, KEY, PREFIX
+from components.flows.flow import Role, into
+from components.flows.table import flows
 from etcd.members import agent_port
-from flows.flow import Role, into
-from flows.table import flows
 from operations import trials
-from operations.access import API_TIMEOUT_S, Access
-from operations.agent_client import AgentClient, AgentError
 from operations.audit_logs import BucketSilentError, newest
-from operations.etcds.client import name_of
-from operations.nodes import addresses, in_the_region
 from operations.passphrase import empty_passphrase
 from operations.ssh import ssh_to
 from operations.stack import open_stack
-from remote.executor import Executor
 
 OfEtcdHost = Callable[[str], Report]
 """Host of an etcd member, by the name in the stack's outputs -> its report. Raises OSError where it can't be had."""
@@ -91,7 +91,7 @@ def gather(
     of_etcd_host: OfEtcdHost | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> Evidence:
-    """Everything that `audit.decide` asks for.
+    """Everything that `cluster.audit.decide` asks for.
 
     attempts: what was tried beside. of_etcd_host: None where nothing answers on etcd hosts. say: hears what is done.
     """

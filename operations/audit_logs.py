@@ -1,6 +1,6 @@
 """How far API servers' audit logs are shipped: the newest object of each host, by the bucket's own clock.
 
-Names hold numbers that only grow, in folders of a thousand (`control_plane/host/audit_log.py`), so the newest is found with
+Names hold numbers that only grow, in folders of a thousand (`components/control_plane/host/audit_log.py`), so the newest is found with
 a few lists however many there are.
 """
 
@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from kubernetes import client
 from obstore.exceptions import BaseError
 
-from control_plane import audit_log
-from operations.access import API_TIMEOUT_S, Access
-from operations.buckets import open_bucket
+from clients.access import API_TIMEOUT_S, Access
+from clients.buckets import open_bucket
+from components.control_plane import audit_log
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

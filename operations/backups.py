@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 
+from clients.access import STATE, Access
 from cluster.spec import Backup, Cluster, RoleName
 from etcd import backups as place
 from etcd.host.menagerie_etcd.repository import Repository, RepositoryError, Snapshot
 from etcd.members import settings
 from network.addresses import ROLES
-from operations.access import STATE, Access
 from operations.etcds.look import reach
 from operations.etcds.snapshots import Snapshot as RestorePoint
 from operations.words import duration

@@ -12,13 +12,13 @@ from typing import Any
 
 from cluster.problems import Problem
 from cluster.spec import Cluster
+from operations.provisioning import identity
+from operations.provisioning.bmc import Bmc, Told
+from operations.provisioning.install import Connect
+from operations.provisioning.machines import Machine
+from operations.provisioning.redfish import BmcError, Kind, Patience, Redfish
+from operations.provisioning.trust import Login, Trust, TrustError
 from operations.stack import kept_secret
-from provisioning import identity
-from provisioning.bmc import Bmc, Told
-from provisioning.install import Connect
-from provisioning.machines import Machine
-from provisioning.redfish import BmcError, Kind, Patience, Redfish
-from provisioning.trust import Login, Trust, TrustError
 
 _ASKED_AT_ONCE = 64
 """Threads; of each site no more BMCs are asked at once than its `parallel` says."""

@@ -10,13 +10,15 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
+from clients.access import STATE, Access, NotBuiltError, forget_runtime
+from cluster.project import ROOT
 from cluster.spec import Cluster
+from components.workers.group_vars import roles
 from inventories.build import layout
 from inventories.matching import check_tags, limited
 from inventories.report import Progress, RunReport
 from inventories.tally import Tally, words
 from operations import lab
-from operations.access import ROOT, STATE, Access, NotBuiltError, forget_runtime
 from operations.configure import (
     Request,
     Tokens,
@@ -37,10 +39,9 @@ from operations.upgrade.guard import left_to_upgrade, other_release, other_worke
 from stacks.automation import ClusterStack, Summary
 from stacks.errors import BackendError, OtherStateError, StackError, StackLockedError
 from stacks.events import begun, describe, told
-from workers.group_vars import roles
 
 if TYPE_CHECKING:
-    from operations.waiting import Report
+    from clients.waiting import Report
 
 
 class KeepsDataError(Exception):
@@ -177,9 +178,9 @@ def _bring_up_workers(
 ) -> tuple[RunReport, frozenset[str]]:
     """With the workers that were left out."""
     # What works on the API is not in memory beside the engine; see `Access.api`.
-    from operations.nodes import region_missing
+    from clients.nodes import region_missing
+    from clients.waiting import nodes_missing, wait_until
     from operations.status import not_well
-    from operations.waiting import nodes_missing, wait_until
 
     api, patience = access.api(), patience_s(cluster)
     with steps.step(STEPS[2]):
@@ -300,7 +301,7 @@ def _locked(cluster: Cluster, outputs: dict[str, object]) -> list[str]:
         return []
     return [
         f"bucket {each.name} keeps {use} for {each.locked_days} days from when they were written: while it holds any, the cloud "
-        "refuses to delete it, and its key stays with it; docs/audit-logs.md says how it ends"
+        "refuses to delete it, and its key stays with it; docs/explanation/audit-logs.md says how it ends"
         for use, each in buckets.items()
         if each.locked_days
     ]

@@ -7,7 +7,10 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from clients.access import STATE, Access
+from cluster.project import ROOT
 from cluster.spec import Cluster
+from components.workers.group_vars import Groups, given, roles
 from inventories.batches import Amount, batches, stops
 from inventories.build import Inventory, build, layout
 from inventories.desired import Digests, desired
@@ -16,10 +19,8 @@ from inventories.matching import check_tags, limited
 from inventories.report import Progress, RunReport, Status, merged, named
 from inventories.run import run
 from operations import lab
-from operations.access import ROOT, STATE, Access
 from operations.stack import has_stack, not_built
 from operations.turns import alone
-from workers.group_vars import Groups, given, roles
 
 Watch = Callable[[Progress], None]
 Tokens = Callable[[Collection[str]], AbstractContextManager[Mapping[str, str]]]
@@ -105,9 +106,9 @@ def refuse(cluster: Cluster, request: Request) -> None:
 
 def tokens(cluster: Cluster, access: Access, report: Callable[[str], None]) -> Tokens:
     """Waits for the API, tells it of the hosts and as what they may register, and has it make the tokens of each batch."""
+    from clients.waiting import api_missing, wait_until
     from operations import node_labels, serving
     from operations.tokens import join_tokens
-    from operations.waiting import api_missing, wait_until
 
     api = access.api()
     wait_until(lambda: api_missing(api), patience_s(cluster), report)

@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from ceph.facts import parse
+from clients.remote.executor import UNREACHABLE, Done, Executor
 from cluster.ceph import Ceph
 from cluster.spec import Cluster
 from cluster.writing import ForeignFileError, write
-from remote.executor import UNREACHABLE, Done, Executor
+from components.ceph.facts import parse
 
 PROGRAM = "/usr/local/sbin/menagerie-disks"
 _NO_SUCH_PROGRAM = 127

@@ -21,10 +21,10 @@ from typing import Any, TypeVar
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from clients.access import API_TIMEOUT_S
+from clients.conflicts import until_settled
+from clients.waiting import Report
 from cluster import shared
-from operations.access import API_TIMEOUT_S
-from operations.conflicts import until_settled
-from operations.waiting import Report
 
 MARK = "menagerie.dev/out-of-service"
 """Annotation of a Node: a `Mark` as JSON, with its version. It is never changed, only made and taken away."""

@@ -6,9 +6,12 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from clients.access import NotBuiltError
 from cluster.load import clusters, find_cluster, load_beside
+from cluster.project import ROOT
 from cluster.spec import Cluster
 from cluster.vpn import ENDS
+from components.workers.group_vars import given_to_routers
 from inventories.build import Inventory
 from inventories.gateways import COMPUTED, PLAYBOOK, build
 from inventories.report import Progress, RunReport
@@ -16,10 +19,8 @@ from inventories.run import run
 from network import swanctl
 from network.gateway import EdgeRouter, Joined, routers
 from network.vpn import Tunnel, tunnels
-from operations.access import ROOT, NotBuiltError
 from operations.router_certificates import CertificateError, folder_of, load, papers
 from operations.stack import NoKeyError, access_to, kept_secret
-from workers.group_vars import given_to_routers
 
 
 class NoRouterError(Exception):

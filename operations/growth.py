@@ -7,9 +7,9 @@ from typing import Any
 
 from kubernetes import client
 
+from clients.access import API_TIMEOUT_S
+from clients.waiting import is_ready
 from cluster.pools import POOL_LABEL, Taint
-from operations.access import API_TIMEOUT_S
-from operations.waiting import is_ready
 
 NAME = "growth"
 _HOSTNAME = "kubernetes.io/hostname"

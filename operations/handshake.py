@@ -7,7 +7,7 @@ import ssl
 
 from cryptography import x509
 
-from operations.secret_file import secret_files
+from clients.secret_file import secret_files
 
 ANSWER_S = 5.0
 

@@ -11,20 +11,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from cluster.project import ROOT
 from cluster.spec import Cluster
-from lab import clean as lab_clean
-from lab import datacentre, hosts, networks, plan, preflight, rules
-from lab.errors import LabError
-from lab.hosts import HostSpec
-from lab.prepare import lab_spec
-from lab.prepare import prepare as prepare_lab
-from operations.access import ROOT
 from operations.stack import installed_pulumi
 from operations.verify.proof import Machines, Traffic
+from sandbox.lab import clean as lab_clean
+from sandbox.lab import datacentre, hosts, networks, plan, preflight, rules
+from sandbox.lab.errors import LabError
+from sandbox.lab.hosts import HostSpec
+from sandbox.lab.prepare import lab_spec
+from sandbox.lab.prepare import prepare as prepare_lab
 from stacks.lab.workers import possible_in_region
 
 if TYPE_CHECKING:
-    from operations.waiting import Report
+    from clients.waiting import Report
 
 
 def refuse_without_rights() -> None:
@@ -80,7 +80,7 @@ class LabMachines:
         netns = f"--net=/run/netns/{networks.netns('router')}"
         watch = [plan.port(host, state.segment), str(network.pods), str(network.flannel.port)]
         process = subprocess.Popen(
-            ["nsenter", netns, sys.executable, "-m", "lab.capture", *watch],
+            ["nsenter", netns, sys.executable, "-m", "sandbox.lab.capture", *watch],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -153,10 +153,10 @@ class RegionWorkers:
     def _user_data(self, pool: str, name: str) -> str:
         """As the stack's own workers have it; a payload that the store does not hold yet is one that `up` has not brought."""
         from cluster.artefacts import ArtefactSource
+        from components.userdata import render
         from network import addresses
         from stacks.lab.store import LabStore
         from stacks.payloads import worker_payloads  # with all of Pulumi
-        from userdata import render
 
         prepared = prepare_lab(kubernetes=self._cluster.spec.kubernetes.version)
         source = ArtefactSource(plan.MIRROR_URL, prepared.mirror.sha256, plan.REGISTRY)
@@ -169,7 +169,7 @@ def _told() -> Iterator[None]:
     try:
         yield
     except LabError as error:
-        raise RegionWorkersError(f'{error}; docs/lab.md, "When something does not come up"') from error
+        raise RegionWorkersError(f'{error}; docs/start/lab.md, "When something does not come up"') from error
 
 
 def _do(host: str, *argv: str) -> None:

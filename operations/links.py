@@ -12,9 +12,9 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from clients.remote.executor import UNREACHABLE, Done, Executor
+from cluster.project import ROOT
 from cluster.spec import Cluster
-from operations.access import ROOT
-from remote.executor import UNREACHABLE, Done, Executor
 
 PROGRAM = "/usr/local/sbin/menagerie-links"
 TIMEOUT_S = 300.0

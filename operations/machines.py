@@ -13,20 +13,20 @@ from typing import Any
 
 import urllib3
 
+from clients.access import STATE, NotBuiltError
 from cluster.reading import read_bytes
 from cluster.spec import Cluster
 from cluster.writing import write
 from inventories.batches import Amount, batches, stops
-from operations.access import STATE, NotBuiltError
 from operations.bmcs import Seen, by_site, look
+from operations.provisioning import known_hosts, render
+from operations.provisioning.install import Connect, Installation, Result, Waits, Watch
+from operations.provisioning.journal import Journal, Stage
+from operations.provisioning.machines import Machine, every
+from operations.provisioning.redfish import Kind
+from operations.provisioning.reports import Reports, listening
 from operations.stack import access_to
 from operations.turns import alone
-from provisioning import known_hosts, render
-from provisioning.install import Connect, Installation, Result, Waits, Watch
-from provisioning.journal import Journal, Stage
-from provisioning.machines import Machine, every
-from provisioning.redfish import Kind
-from provisioning.reports import Reports, listening
 
 KNOWN_HOSTS = Path("~/.ssh/known_hosts")
 """Where ssh, and so Ansible, looks for hosts that no provider knows."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from kubernetes import client
 
+from clients import config_maps
+from clients.access import API_TIMEOUT_S
 from cluster.node_labels import NAMESPACE, TABLE, table
 from cluster.pools import TRUSTED_POOL
 from cluster.spec import Cluster
-from operations import config_maps
-from operations.access import API_TIMEOUT_S
 
 
 def publish(cluster: Cluster, api: client.ApiClient) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from audit.evidence import Attempt
+from cluster.audit.evidence import Attempt
 
 _CONTROL, _SUBJECT = "M.26", "the stack's state"
 _ROUNDS, _KEY_BYTES = 1_000_000, 32

@@ -11,9 +11,9 @@ from operations import costs
 from operations.costs import Item, Kind
 from operations.words import component as component_words
 from operations.words import plain
-from policies import data
-from policies.model import Resource
 from stacks.events import Begun
+from stacks.policies import data
+from stacks.policies.model import Resource
 
 
 class Action(StrEnum):

@@ -14,16 +14,16 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from clients.access import API_TIMEOUT_S, STATE, Access
+from clients.remote.executor import UNREACHABLE, Executor
+from clients.waiting import Report, TimedOutError, held_back, is_ready, verdict, wait_until
 from cluster import preflight
 from cluster.spec import Cluster
-from operations.access import API_TIMEOUT_S, STATE, Access
 from operations.drain import Mark, Pause, Rules, cordon, empty, uncordon, way_out
 from operations.reboot_needs import ASK_S, BY, Found, Plan, all_nodes, ask, found_of
 from operations.rolling import Outcome, Roll, Rolled, State, room
 from operations.ssh import ssh_to
 from operations.turns import alone
-from operations.waiting import Report, TimedOutError, held_back, is_ready, verdict, wait_until
-from remote.executor import UNREACHABLE, Executor
 
 BACK_S = 1800.0
 """For a host to be back: large machines check their memory and their cards for many minutes."""

@@ -13,10 +13,10 @@ from typing import Any
 
 from kubernetes import client
 
+from clients.access import API_TIMEOUT_S
+from clients.remote.executor import UNREACHABLE, Executor
 from cluster.spec import Cluster
-from operations.access import API_TIMEOUT_S
 from operations.drain import Fate, Mark, OutOfServiceError, Rules, fate, mark_of, pods_on, refused
-from remote.executor import UNREACHABLE, Executor
 
 BY = "reboot"
 """Who marks nodes."""

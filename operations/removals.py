@@ -12,9 +12,9 @@ from typing import Any
 
 from kubernetes import client
 
+from clients import notebook
 from cluster.quantities import share_of
 from cluster.shared import known as known_fields
-from operations import notebook
 from operations.breaker import Limits, Removal
 
 NAME = "menagerie-removals"

@@ -14,10 +14,10 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from clients.waiting import held_back, is_ready
 from cluster.quantities import share_of
 from cluster.spec import Cluster
 from operations.drain import Pause
-from operations.waiting import held_back, is_ready
 
 _SHOWN = 5
 

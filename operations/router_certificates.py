@@ -12,11 +12,11 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from cluster.project import ROOT
 from cluster.reading import UnreadableError, read_bytes
 from cluster.sites import RouterCertificate
 from cluster.spec import Cluster
 from network.gateway import Papers
-from operations.access import ROOT
 
 SOON = datetime.timedelta(days=30)
 """Before a certificate's end, when it is told of."""

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from clients.remote.executor import Executor
 from cluster.spec import Cluster
 from cluster.writing import bears, write
 from operations.gateways import NoRouterError
 from operations.router_certificates import folder_of, of_routers
-from remote.executor import Executor
 
 KEY_BITS = 3072
 """"Supported cryptographic algorithms" of AWS Private CA: RSA and NIST's curves; no page says which ones a tunnel takes."""

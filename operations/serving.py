@@ -1,6 +1,6 @@
 """The cluster is told which machine of its spec has which address, before any of them joins.
 
-The approver of kubelets' serving certificates goes by it (`control_plane.host.claims`). It is in the API and not in what API servers
+The approver of kubelets' serving certificates goes by it (`components.control_plane.host.claims`). It is in the API and not in what API servers
 are given at their boot, because a machine more would replace all of them.
 """
 
@@ -12,12 +12,12 @@ from http import HTTPStatus
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from clients.access import API_TIMEOUT_S
+from clients.config_maps import publish
+from clients.conflicts import until_settled
 from cluster.spec import Cluster
-from control_plane.host.claims import HOSTS, KEY
-from control_plane.serving import NAMESPACE
-from operations.access import API_TIMEOUT_S
-from operations.config_maps import publish
-from operations.conflicts import until_settled
+from components.control_plane.host.claims import HOSTS, KEY
+from components.control_plane.serving import NAMESPACE
 
 
 def tell(cluster: Cluster, api: client.ApiClient) -> None:

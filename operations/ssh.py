@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from clients.access import Access
+from clients.remote.executor import Ssh
 from cluster.spec import Cluster
 from inventories.build import known_hosts
-from operations.access import Access
 from operations.stack import access_to
-from remote.executor import Ssh
 
 
 @contextmanager

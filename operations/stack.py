@@ -13,10 +13,11 @@ from pathlib import Path
 
 import yaml
 
+from clients.access import STATE, Access, NotBuiltError
 from cluster import versions
 from cluster.fields import did_you_mean
+from cluster.project import ROOT
 from cluster.spec import Cluster
-from operations.access import ROOT, STATE, Access, NotBuiltError
 from operations.plugins import provide
 from stacks.automation import ClusterStack
 from stacks.backend import Backend, chosen, refuse_elsewhere
@@ -144,7 +145,7 @@ def kept_secret(cluster: Cluster, name: str, report: Callable[[str], None] = lam
 
 
 def access_to(cluster: Cluster, report: Callable[[str], None] = lambda _: None) -> Access:
-    """How to reach a built cluster. `operations.access.NotBuiltError` when it was never built."""
+    """How to reach a built cluster. `clients.access.NotBuiltError` when it was never built."""
     return Access.from_stack(cluster.name, open_stack(cluster, report).outputs())
 
 

@@ -14,9 +14,9 @@ from email.utils import parsedate_to_datetime
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from clients.access import API_TIMEOUT_S
 from cluster.files import JOIN_TOKEN_FOR
-from control_plane import joining
-from operations.access import API_TIMEOUT_S
+from components.control_plane import joining
 
 _ALPHABET = string.ascii_lowercase + string.digits
 _AT_ONCE = 8

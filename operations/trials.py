@@ -12,20 +12,20 @@ from ipaddress import IPv4Address
 
 import urllib3
 
-from audit.evidence import Attempt
-from audit.host.trials import outcome
-from audit.programs import try_command
+from clients.access import Access
+from clients.etcd_client import EtcdClient, EtcdError
+from clients.remote.executor import Executor
+from clients.secret_file import secret_files
+from cluster.audit.evidence import Attempt
+from cluster.audit.host.trials import outcome
+from cluster.audit.programs import try_command
 from cluster.network import NODE_PORTS
 from cluster.outputs import EtcdOutput, HostOutput
 from cluster.spec import Cluster
-from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from components.flows.table import KUBELET_PORT
 from etcd.members import agent_port, settings
-from flows.table import KUBELET_PORT
 from network.addresses import ROLES
-from operations.access import Access
-from operations.etcds.client import EtcdClient, EtcdError
-from operations.secret_file import secret_files
-from remote.executor import Executor
 from stacks.certificates import Request, issue, new_authority
 
 PATIENCE_S = 3.0
@@ -175,7 +175,7 @@ def _own_address(towards: str) -> IPv4Address | None:
 
 @dataclass(frozen=True)
 class Try:
-    """One connection from a worker. wanted: outcomes of `audit.host.trials` that are as they should be."""
+    """One connection from a worker. wanted: outcomes of `cluster.audit.host.trials` that are as they should be."""
 
     control: str
     target: str

@@ -1,0 +1,1 @@
+"""The Pulumi programs: one cluster per stack, one folder per cloud."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pulumi
 
 from cluster.spec import Cluster
-from control_plane import audit_log
+from components.control_plane import audit_log
 from stacks.backups import Buckets
 from stacks.payloads import API_SERVERS
 
@@ -22,7 +22,7 @@ def kept_days(cluster: Cluster) -> int:
 def secrets(
     cluster: Cluster, buckets: Buckets, own: pulumi.Input[Mapping[str, object]]
 ) -> dict[str, dict[str, pulumi.Input[str]]]:
-    """Reader -> name -> value. own: as of `control_plane.audit_log.settings`."""
+    """Reader -> name -> value. own: as of `components.control_plane.audit_log.settings`."""
     told = pulumi.Output.all(buckets=buckets, own=own).apply(
         lambda known: audit_log.settings(known["buckets"][audit_log.USE], cluster.name, known["own"])
     )

@@ -15,7 +15,7 @@ def bundle_name(reader: str) -> str:
 
 
 class CloudStore(ABC):
-    """See `userdata.stores`. A cloud's adapter says where its program is and how the store spells names.
+    """See `components.userdata.stores`. A cloud's adapter says where its program is and how the store spells names.
 
     A store holds payloads and the join token by name, all else in bundles. reader: whose bundle hosts with this program
     read, and so which identity they have. cloud: its name for people. plain, stored: what stands in our names, and what the store takes in its place.

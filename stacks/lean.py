@@ -1,7 +1,7 @@
 """What a plan need not pay for.
 
 Most CPU that Pulumi 3.259 and its SDKs spend on a resource goes to what this toolkit has no use for.
-``python -m bench.planning`` measures a plan with and without.
+``python -m tests.bench.planning`` measures a plan with and without.
 """
 
 from __future__ import annotations

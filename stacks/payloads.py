@@ -12,27 +12,26 @@ from dataclasses import replace
 
 import pulumi
 
-import control_plane
-import workers
 from cluster.artefacts import ArtefactSource
 from cluster.files import PAYLOAD_DIGEST, STORAGE_CLASSES, Disk, HostConfig
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
+from components import control_plane, workers
+from components.userdata import Payload
+from components.userdata.payload import packed
+from components.workers import group_vars
 from etcd.members import members
 from etcd.render import host_configs
 from network.addresses import ROLES, AddressPlan
 from stacks import machines
 from stacks.cloud_store import bundle_name
 from stacks.pki import Pki
-from userdata import Payload
-from userdata.payload import packed
-from workers import group_vars
 
 API_SERVERS, WORKERS = "api-servers", "workers"
 """Readers; an etcd host's is its name."""
 
 DIGEST_CHARACTERS = 16
-"""Of a SHA-256 in hex, as in `userdata.refresh`: enough to tell values apart, and keys are too long to be guessed by it."""
+"""Of a SHA-256 in hex, as in `components.userdata.refresh`: enough to tell values apart, and keys are too long to be guessed by it."""
 
 Values = dict[str, dict[str, pulumi.Input[str]]]
 """Reader -> name -> value."""
@@ -153,7 +152,7 @@ def stored(
 
     backups: as in `secrets`. by_pool: payloads of pools in the region. Workers also read, and API servers write, `cluster.files.JOIN_TOKEN`,
     which is in no stack's hands.
-    storage_classes: the text of `control_plane.csi.storage_classes`; ValueError where there is a
+    storage_classes: the text of `components.control_plane.csi.storage_classes`; ValueError where there is a
     `cluster.storage.controllers_pool` and no such text.
     """
     found: Values = {name: {payload.name: payload.packed()} for name, payload in by_reader.items()}

@@ -10,7 +10,7 @@ import pulumi
 
 from cluster.outputs import ArtefactOutput, BucketOutput, ClusterOutputs, EtcdOutput, HostOutput, SshOutput
 from cluster.spec import Cloud, Cluster
-from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.members import members
 from network import addresses
 from network.addresses import ROLES, AddressPlan, HostAddress

@@ -9,8 +9,8 @@ import pulumi
 
 from cluster.artefacts import ArtefactSource
 from cluster.outputs import BucketOutput
+from components.userdata import Payload
 from stacks.pki import Pki
-from userdata import Payload
 
 
 class Provider(Protocol):

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import yaml
 
+from cluster.project import ROOT
 from cluster.reading import UnreadableError, read_bytes
 from cluster.spec import Cluster
 from stacks import lean
 from stacks.errors import PassphraseError
 
-ROOT = Path(__file__).resolve().parent.parent
 _LONGEST_PASSPHRASE = 2**16
 _PLUGINS = ROOT / "stacks" / "plugins"
 _PASSPHRASE, _FILE = "PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"
@@ -113,7 +113,7 @@ def refuse_without_passphrase(cluster: Cluster, kms: str) -> None:
 
 _NOTHING = (
     f"it would protect nothing; set {_FILE} to a file that holds a passphrase, or name a cloud's KMS "
-    "(docs/state.md, which also says how a stack that has an empty one gets another)"
+    "(docs/how-to/state.md, which also says how a stack that has an empty one gets another)"
 )
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from lab import cgroups
+from sandbox.lab import cgroups
 
 LOCK = "MENAGERIE_BESIDE"
 """Variable with a file that is locked while the second runs."""

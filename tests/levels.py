@@ -1,4 +1,4 @@
-"""Which tests run what: the tables that mark them, and how real the parts of each are (docs/proof.md)."""
+"""Which tests run what: the tables that mark them, and how real the parts of each are (docs/reference/proof.md)."""
 
 from __future__ import annotations
 

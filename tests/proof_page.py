@@ -1,4 +1,4 @@
-"""docs/proof.md: each promise, what proves it, and how real the parts are. Made of tests/proofs.yaml and of the tests."""
+"""docs/reference/proof.md: each promise, what proves it, and how real the parts are. Made of tests/proofs.yaml and of the tests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import yaml
 from tests.levels import TESTS, WORDS, Found, functions
 
 SOURCE = TESTS / "proofs.yaml"
-PAGE = TESTS.parent / "docs" / "proof.md"
+PAGE = TESTS.parent / "docs" / "reference" / "proof.md"
 HEADS = {
     "mission": "What a fleet for GPU research needs",
-    "promises": "What is promised of data and service ([promises.md](promises.md))",
+    "promises": "What is promised of data and service ([promises.md](../explanation/promises.md))",
     "readme": "What else the README says",
 }
 

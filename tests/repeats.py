@@ -1,7 +1,7 @@
 """`make test`, several times over: `python -m tests.repeats --times 5`, of which `make soak` makes use.
 
 Ends with the first run that fails, for a test that fails now and then is a defect to be found. After each run stand the rows for
-docs/speed.md, with the load of the machine before.
+docs/explanation/speed.md, with the load of the machine before.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/proof.md says what there is, and its rows name tests that exist."""
+"""docs/reference/proof.md says what there is, and its rows name tests that exist."""
 
 from __future__ import annotations
 

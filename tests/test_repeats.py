@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cgroups
+from sandbox.lab import cgroups
 from tests import beside, repeats
 
 Make = Callable[[str], None]

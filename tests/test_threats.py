@@ -1,4 +1,4 @@
-"""docs/threats.md: each row names a test, and each test it names is there."""
+"""docs/explanation/threats.md: each row names a test, and each test it names is there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGE = (ROOT / "docs/threats.md").read_text()
+PAGE = (ROOT / "docs/explanation/threats.md").read_text()
 ROWS = [line for line in PAGE.splitlines() if re.match(r"\| (?!tries \||-)", line)]
 
 

@@ -1,1 +1,1 @@
-"""Programs built from pinned Go modules, one module folder each, into a cache keyed by their content."""
+"""Programs built from pinned Go modules, a folder each; and container images without a builder."""

@@ -75,7 +75,7 @@ install() {
 
 debian() {
     set -- "$tools/debian-packages.txt"
-    if [ -f "$root/lab/packages.txt" ]; then set -- "$@" "$root/lab/packages.txt"; fi
+    if [ -f "$root/sandbox/lab/packages.txt" ]; then set -- "$@" "$root/sandbox/lab/packages.txt"; fi
     if ! command -v dpkg-query >/dev/null; then
         die "this is no Debian: the lab and the builds need the Debian packages of
   $*"
@@ -158,7 +158,7 @@ foretell() {
         say "nothing is in the cache: what is pinned is downloaded, the rest built, all of it once ($minutes minutes on 2 cores for all)"
     else
         say "nothing is in the cache: about $((minutes + 3)) minutes on 2 cores, once; $minutes of them build the programs"
-        say "  (PROGRAMS=release downloads the projects' own files instead, as far as they are pinned: docs/lab.md)"
+        say "  (PROGRAMS=release downloads the projects' own files instead, as far as they are pinned: docs/start/lab.md)"
     fi
 }
 

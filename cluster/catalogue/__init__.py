@@ -1,4 +1,4 @@
-"""Machine types, regions and zones, disks and limits of the clouds, as data with sources and dates.
+"""Machine types, regions, zones and limits of the clouds, as data with sources and dates.
 
 One YAML file a cloud beside this one; each is read when something first asks for its cloud. To add an
 entry, add it there with its source. What the catalogue lacks, `--allow-unknown` lets through.

@@ -1,4 +1,4 @@
-"""Every rule that looks at more than one field: a table of codes and functions.
+"""The rules of `check`: every rule that looks at more than one field, by its code.
 
 A rule sees the whole cluster, the clusters loaded with it and the catalogue of its cloud; it does no other
 I/O. To add one, write a function that yields findings and put it into its file's table.

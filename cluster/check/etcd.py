@@ -177,7 +177,7 @@ def election_timeout(subject: Subject) -> Iterator[Finding]:
 
 
 def backed_up(subject: Subject) -> Iterator[Finding]:
-    """Local disks end with their machines. So says a policy too (`policies.etcd`), of what is about to be built."""
+    """Local disks end with their machines. So says a policy too (`stacks.policies.etcd`), of what is about to be built."""
     main = subject.spec.etcd.main
     if main.disk == LOCAL and main.backup is None and not subject.cluster.is_lab:
         yield Finding(

@@ -76,7 +76,7 @@ def installing(subject: Subject) -> Iterator[Finding]:
                 f"repair.reinstall is true, and machines of {name} boot what whoever is on their network answers; repair "
                 "refuses to install them"
             )
-            hint = "write provisioning.first_stage, once docs/provisioning.md is done; until then a repair ends as a ticket"
+            hint = "write provisioning.first_stage, once docs/how-to/provisioning.md is done; until then a repair ends as a ticket"
             where: Where = ("sites", name, "provisioning")
             yield Finding(("repair", "reinstall"), message, hint, severity="warning", also=(where,))
 

@@ -91,7 +91,7 @@ def privileged(subject: Subject) -> Iterator[Finding]:
 
 
 def fits(subject: Subject) -> Iterator[Finding]:
-    """Nobody fills etcd main alone. Whether all do together is told where people are known (`tenancy.directory.check`)."""
+    """Nobody fills etcd main alone. Whether all do together is told where people are known (`controllers.tenancy.directory.check`)."""
     tenancy, room = subject.spec.tenancy, subject.spec.etcd.main.quota
     if tenancy is None:
         return

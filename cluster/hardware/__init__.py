@@ -1,4 +1,4 @@
-"""What a machine must have, by kind, as data with sources and dates: role preflight compares hosts with it.
+"""What each kind of machine must have, as data with sources. Role preflight compares hosts with it.
 
 Machines of your own are kinds of machines.yaml; machines of clouds are those of the catalogues, with the GPUs of
 clouds.yaml. What has no source is left out, and then not compared.

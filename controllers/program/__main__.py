@@ -9,14 +9,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from clients.lease import Lease, this_process
+from clients.telemetry import serving
 from cluster.load import load_cluster
 from cluster.problems import SpecError
 from controllers.kinds import KINDS
 from controllers.program.access import PodAccess
 from controllers.program.loop import Loop
 from controllers.program.work import WORK
-from operations.lease import Lease, this_process
-from operations.telemetry import serving
 
 
 class Ended(BaseException):

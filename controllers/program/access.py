@@ -7,7 +7,7 @@ from typing import Any
 
 from kubernetes import client, config
 
-from operations.api_client import ApiClient
+from clients.api_client import ApiClient
 
 
 class PodAccess:
@@ -21,7 +21,7 @@ class PodAccess:
         self._check = check
 
     def api(self, *, once: bool = False, connections: int | None = None) -> ApiClient:
-        """As `operations.access.Access.api`."""
+        """As `clients.access.Access.api`."""
         configuration = client.Configuration()
         config.load_incluster_config(configuration)
         configuration.retries = False if once else None

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
+from clients.lease import HeldError, Lease, LostTheLockError
+from clients.telemetry import Answer, Labels, Meanings, Pages, exposition, wellness
 from cluster.problems import SpecError
 from controllers.program.work import Outcome, Say, Work
-from operations.lease import HeldError, Lease, LostTheLockError
-from operations.telemetry import Answer, Labels, Meanings, Pages, exposition, wellness
-from tenancy.directory.model import DirectoryError, NoPoliciesError, NoTenancyError
+from controllers.tenancy.directory.model import DirectoryError, NoPoliciesError, NoTenancyError
 
 PREFIX = "menagerie_controller_"
 MEANINGS: Meanings = {
@@ -27,7 +27,7 @@ MEANINGS: Meanings = {
     "last_success_timestamp_seconds": ("gauge", "When the last round ended well, Unix time."),
     "round_seconds": ("gauge", "How long the last round took."),
 }
-"""docs/controllers.md has them too; a test compares."""
+"""docs/how-to/controllers.md has them too; a test compares."""
 
 PASSES = (
     ApiException,

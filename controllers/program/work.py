@@ -10,11 +10,11 @@ from typing import Protocol
 from cluster.load import load_cluster
 from cluster.tenancy import Tenancy
 from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC
-from tenancy.capacity.run import Capacity
-from tenancy.directory import Directory
-from tenancy.directory.choose import directory_of, settings_of
-from tenancy.directory.model import DirectoryError
-from tenancy.sync.run import Access, Sync
+from controllers.tenancy.capacity.run import Capacity
+from controllers.tenancy.directory import Directory
+from controllers.tenancy.directory.choose import directory_of, settings_of
+from controllers.tenancy.directory.model import DirectoryError
+from controllers.tenancy.sync.run import Access, Sync
 
 Say = Callable[[str], None]
 

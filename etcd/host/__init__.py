@@ -1,1 +1,1 @@
-"""Programs of etcd hosts, placed below /usr/local/lib/menagerie: Python's standard library and nothing else."""
+"""Programs that run on hosts of etcd members. Standard library only."""

@@ -1,4 +1,4 @@
-"""Texts for hosts of etcd members, and the names that several of them share."""
+"""Templates of files on hosts of etcd members."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The etcds of a running cluster: looked at, and mended by verbs that can be cut short and run again."""
+"""Verbs on the etcds of a running cluster: state, backup, restore, replace, roll, recover space."""

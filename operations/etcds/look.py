@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from clients.access import Access
+from clients.agent_client import AgentClient, AgentError
+from clients.etcd_client import EtcdClient, EtcdError, MemberStatus
 from cluster.spec import Cluster, RoleName
 from etcd.members import Member, agent_port, members, settings
 from network.addresses import plan
-from operations.access import Access
-from operations.agent_client import AgentClient, AgentError
-from operations.etcds.client import EtcdClient, EtcdError, MemberStatus
 
 SLOW_FSYNC_S = 0.010
 """etcd.io, "Hardware recommendations": the 99th percentile of fsync of the log is to be below 10 ms."""
@@ -210,7 +210,7 @@ def _of_alarms(view: View) -> Iterable[str]:
 def _of_hosts(view: View) -> Iterable[str]:
     for each in view.seen:
         if each.agent_error:
-            yield f'{each.agent_error}; docs/etcd.md, "An agent does not answer"'
+            yield f"{each.agent_error}; docs/runbooks/etcd-agent-silent.md"
             continue
         fsync, ahead = each.agent.get("fsync_p99_s"), float(each.agent["ahead_s"])
         if fsync and fsync > SLOW_FSYNC_S:

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from operations.agent_client import AgentClient
+from clients.agent_client import AgentClient
+from components.userdata.payload import packed
 from operations.etcds.look import Seen, View
-from userdata.payload import packed
 
 _ETCD = re.compile(r"/etcd-v(\d+\.\d+\.\d+)-")
 _FLAG = re.compile(r"^ +(--[\w-]+)=(.*?) \\$", re.MULTILINE)

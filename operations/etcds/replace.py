@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import secrets
 
-from operations.etcds.client import EtcdError, Listed
+from clients.etcd_client import EtcdError, Listed
+from clients.waiting import wait_until
 from operations.etcds.look import Etcd, View, look, lost_quorum
 from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import RefusedError
 from operations.record.journal import Journal, Report, Step
-from operations.waiting import wait_until
 
 STEPS = ("remove", "add", "join", "promote", "healthy")
 SYNC_S = 1800

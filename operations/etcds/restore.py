@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import BinaryIO
 
+from clients.agent_client import AgentClient, AgentError
+from clients.waiting import wait_until
 from etcd.members import data_dir
-from operations.agent_client import AgentClient, AgentError
 from operations.etcds.look import Etcd, View, look, mb, of_all
 from operations.etcds.snapshots import RefusedError, Snapshot, ago, better, refuse_wrong
 from operations.record.journal import Journal, Report, Step
-from operations.waiting import wait_until
 
 BUMP = 10**9
 """Revisions that are skipped: etcd.io's own example, far above what any client may have seen after the snapshot."""

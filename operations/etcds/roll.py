@@ -10,21 +10,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from operations.agent_client import AgentError
+from clients.agent_client import AgentError
+from clients.etcd_client import EtcdError
+from clients.waiting import TimedOutError, wait_until
 from operations.etcds import leader
-from operations.etcds.client import EtcdError
 from operations.etcds.look import Etcd, View, look, lost_quorum
 from operations.etcds.payloads import Host, as_config, differences, etcd_version, hindrances, hosts
 from operations.etcds.snapshots import RefusedError
 from operations.record.journal import Journal, Report, Step
-from operations.waiting import TimedOutError, wait_until
 
 BACK_S = 300
 """For a member to serve again and to have caught up, after its host has become the other payload."""
 _RULE = "etcd goes up one minor release at a time"
 _BACK = (
     'etcd goes back one minor release at a time, and only after "etcdctl downgrade enable"; '
-    'docs/etcd.md, "Back to an older etcd", has the steps'
+    'docs/how-to/etcd-roll.md, "Go back to an older etcd", has the steps'
 )
 
 
@@ -111,13 +111,13 @@ def _silent(cluster: str, chosen: Sequence[Host]) -> Iterator[str]:
     for host in chosen:
         error = next((each.agent_error for each in host.seen if each.agent_error), "")
         if error:
-            yield f'{error}; docs/etcd.md, "An agent does not answer"'
+            yield f"{error}; docs/runbooks/etcd-agent-silent.md"
         elif not host.text:
             yield f"nothing says what {host.name} is to be; run: ./menagerie up {cluster}"
         elif not host.running:
             yield (
                 f"{host.name} was made before hosts took another payload while they run: make its machine anew once, one at a "
-                'time; docs/etcd.md, "A host from before"'
+                'time; docs/how-to/etcd-roll.md, "Recreate a host"'
             )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from operations.etcds.client import EtcdError
+from clients.etcd_client import EtcdError
+from clients.waiting import wait_until
 from operations.record.journal import Report
-from operations.waiting import wait_until
 
 SETTLED_S = 60
 _T = TypeVar("_T")

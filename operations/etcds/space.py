@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from operations.etcds.client import MemberStatus
+from clients.etcd_client import MemberStatus
+from clients.waiting import wait_until
 from operations.etcds.look import Etcd, Seen, View, look, mb
 from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import RefusedError
 from operations.record.journal import Journal, Report, Step
-from operations.waiting import wait_until
 
 RECOVER_STEPS = ("compact", "defragment", "disarm")
 DEFRAGMENT_STEPS = ("defragment",)

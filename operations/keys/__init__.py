@@ -1,1 +1,1 @@
-"""Keys and certificates of a running cluster: what there is, and how it is changed for new (docs/keys.md)."""
+"""Rotation of keys and certificates of a running cluster."""

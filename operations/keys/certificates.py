@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from operations.access import Access
+from clients.access import Access
 from operations.handshake import shown_by
 from operations.keys.reports import Report
 from stacks.certificates import RENEW_AFTER

@@ -16,8 +16,8 @@ from http import HTTPStatus
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from operations.access import API_TIMEOUT_S
-from operations.etcds.client import EtcdClient
+from clients.access import API_TIMEOUT_S
+from clients.etcd_client import EtcdClient
 
 PREFIX = "/registry/secrets/"
 PLAIN = "no key"

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
+from clients.access import Access
 from cluster import shared
 from cluster.key_rings import RingName
 from cluster.pools import POOL_LABEL
-from operations.access import Access
 
 ANNOTATION = "menagerie.dev/authorities"
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"

@@ -16,7 +16,7 @@ from http import HTTPStatus
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from operations.access import API_TIMEOUT_S
+from clients.access import API_TIMEOUT_S
 from operations.keys.trusted import ROOT
 
 SPREAD_S = 600.0

@@ -17,8 +17,8 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 from kubernetes import client
 
+from clients.access import API_TIMEOUT_S
 from cluster.key_rings import RingName
-from operations.access import API_TIMEOUT_S
 from stacks.pki import COMMON_NAMES
 
 FIELDS: dict[RingName, str] = {

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 
 from kubernetes import client
 
+from clients.access import API_TIMEOUT_S, Access
+from clients.etcd_client import EtcdClient
 from cluster import shared
-from operations.access import API_TIMEOUT_S, Access
-from operations.etcds.client import EtcdClient
 from stacks.payloads import API_SERVERS, WORKERS
 
 PREFIX = "/menagerie/hosts/"

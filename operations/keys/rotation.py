@@ -1,4 +1,4 @@
-"""A key ring taken from one generation to the next, state by state (docs/keys.md).
+"""A key ring taken from one generation to the next, state by state (docs/how-to/keys.md).
 
 Every state is an update of the stack, and then the proof that every host works with it; only then follows the next. What is
 in which state is in the stack's configuration, so a run that was cut off goes on where it was, from any machine that has it.
@@ -15,12 +15,12 @@ from datetime import UTC, datetime, timedelta
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
+from clients.access import Access
+from clients.etcd_client import EtcdClient, EtcdError
+from clients.waiting import wait_until
 from cluster.key_rings import Ring, RingName, key_name
-from operations.access import Access
-from operations.etcds.client import EtcdClient, EtcdError
 from operations.keys import encryption, kubelets, pods, published, reports, rings, service_account, trusted
 from operations.keys.rings import Stack
-from operations.waiting import wait_until
 from stacks.backend import PROJECT
 
 PATIENCE_S = 3600.0

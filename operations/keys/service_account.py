@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from kubernetes import client
 
-from operations.access import API_TIMEOUT_S
+from clients.access import API_TIMEOUT_S
 from operations.keys.pods import pods
 
 _LONGEST = timedelta(hours=25)

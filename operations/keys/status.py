@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from clients.access import Access
 from cluster.key_rings import Ring, RingName
-from operations.access import Access
 from operations.keys import kubelets, reports, rings
 from operations.keys.certificates import Certificate, of_hosts, of_stack, shown
 from stacks.automation import ClusterStack

@@ -14,7 +14,7 @@ import yaml
 from cryptography import x509
 from kubernetes import client
 
-from operations.access import API_TIMEOUT_S
+from clients.access import API_TIMEOUT_S
 
 ROOT = "kube-root-ca.crt"
 INFO, INFO_NAMESPACE = "cluster-info", "kube-public"

@@ -1,4 +1,4 @@
-"""One operation on a cluster at a time, and a journal of it that the next one reads.
+"""The lock that lets one operation run on a cluster at a time, and the journal of operations.
 
 The record is one object. It is never deleted but marked as over, for stores can write on a condition and not delete on one.
 Whoever writes it names the version that he has read, so of two who begin at once one does, and a run that was taken over

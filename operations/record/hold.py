@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from clients.access import Access
 from cluster.spec import Cluster
-from operations.access import Access
 from operations.record.errors import TakenOverError
 from operations.record.holder import Holder
 from operations.record.model import CURRENT, Record, State, now, parse

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from operations.access import Access
+from clients.access import Access
 from operations.record.errors import LockedError
 from operations.record.holder import Holder
 from operations.record.model import CURRENT, HISTORY, Record, State, parse

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import LocalStore
 
-from operations.access import STATE, Access
-from operations.buckets import open_bucket
+from clients.access import STATE, Access
+from clients.buckets import open_bucket
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

@@ -1,1 +1,1 @@
-"""Broken nodes found and their machines brought back: rebooted, power-cycled, installed anew, or left to somebody's hands."""
+"""Repair of broken nodes: reboot, power cycle, reinstall, or replace."""

@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 from kubernetes import client
 
+from clients.waiting import Report, TimedOutError, wait_until
 from operations.drain import Pause
-from operations.waiting import Report, TimedOutError, wait_until
-from provisioning.bmc import Bmc
-from provisioning.install import Connect, Waits
-from provisioning.machines import Machine
-from provisioning.redfish import BmcError
+from operations.provisioning.bmc import Bmc
+from operations.provisioning.install import Connect, Waits
+from operations.provisioning.machines import Machine
+from operations.provisioning.redfish import BmcError
 
 
 class HandsError(Exception):

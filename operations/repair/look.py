@@ -11,19 +11,19 @@ from typing import Any
 
 from kubernetes import client
 
+from clients.access import API_TIMEOUT_S
+from clients.nodes import in_the_region
+from clients.waiting import is_ready
 from cluster.fields import did_you_mean
 from cluster.pools import POOL_LABEL
 from cluster.repair import Action, Repair
 from cluster.spec import Cluster
 from operations import removals
-from operations.access import API_TIMEOUT_S
 from operations.breaker import Decision, Fleet, Limits, Member, decide
 from operations.drain import Fate, Mark, Rules, fate, mark_of, name_of, pods_on
-from operations.nodes import in_the_region
 from operations.repair import records
 from operations.repair.health import SKIP, bad, broken
 from operations.repair.records import Record
-from operations.waiting import is_ready
 
 BY = "repair"
 """Who marks nodes."""

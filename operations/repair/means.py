@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from clients.access import Access
+from clients.remote.executor import Executor
 from cluster.spec import Cluster
 from operations import bmcs, lab
-from operations.access import Access
 from operations.drain import Rules
+from operations.provisioning.machines import Machine, every
 from operations.reboot import Rebooter
 from operations.repair.hands import BmcPower, ByCommand, ByUp, Replacer
 from operations.repair.reinstall import Reinstaller
 from operations.repair.run import Tools
 from operations.status import read_status
-from provisioning.machines import Machine, every
-from remote.executor import Executor
 
 _OF_EVENTS = ("etcd events", "members of events")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from kubernetes import client
 
+from clients import notebook
 from cluster import shared
-from operations import notebook
 
 NAME = "menagerie-repairs"
 """The ConfigMap: page hosts, host -> `Record`."""

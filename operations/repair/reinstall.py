@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from clients.access import Access
+from clients.waiting import Report
 from cluster.spec import Cluster
 from operations import configure
-from operations.access import Access
 from operations.machines import KNOWN_HOSTS, MachinesError, Run, install, plan, whole
+from operations.provisioning.install import Connect, Waits
+from operations.provisioning.journal import Stage
+from operations.provisioning.machines import Machine
 from operations.repair.hands import HandsError
-from operations.waiting import Report
-from provisioning.install import Connect, Waits
-from provisioning.journal import Stage
-from provisioning.machines import Machine
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,11 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from clients.access import API_TIMEOUT_S
+from clients.remote.executor import UNREACHABLE
+from clients.waiting import Report, TimedOutError, wait_until
 from cluster.quantities import format_duration_ms
 from operations import removals
-from operations.access import API_TIMEOUT_S
 from operations.breaker import Removal, decide
 from operations.drain import (
     DrainTimedOutError,
@@ -44,8 +46,6 @@ from operations.repair.health import bad
 from operations.repair.look import BY, Around, Case, Plan, Step, see, worn_off
 from operations.repair.records import Record
 from operations.rolling import Roll, Rolled, WhyNot, room
-from operations.waiting import Report, TimedOutError, wait_until
-from remote.executor import UNREACHABLE
 
 _MARK_TIME = "%Y-%m-%dT%H:%M:%S%z"
 

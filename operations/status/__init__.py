@@ -1,4 +1,4 @@
-"""How a running cluster is: API servers, etcds, nodes, add-ons, versions, certificates, who works on it. Reads only."""
+"""`status`: how a running cluster is. Reads only."""
 
 from operations.status.addons import ADDONS
 from operations.status.balancer import balancer_states, servers_down

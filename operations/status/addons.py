@@ -8,7 +8,7 @@ from typing import Any
 from kubernetes import client
 
 from cluster.spec import Cluster
-from control_plane import csi, dns, gpu, manifests
+from components.control_plane import csi, dns, gpu, manifests
 from operations.status import model
 from operations.status.model import Item, kubectl
 

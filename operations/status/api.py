@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 
 from kubernetes import client
 
+from clients.access import Access
 from cluster.spec import Cluster
 from etcd.apiserver import ready_checks
 from network.addresses import ROLES
-from operations.access import Access
 from operations.status import model
 from operations.status.addons import addons
 from operations.status.model import Item

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
-from operations.access import Access
+from clients.access import Access
 from operations.handshake import shown_by
 from operations.status.model import Item
 
@@ -40,7 +40,7 @@ def certificates(access: Access, at: datetime | None = None) -> Iterator[Item]:
     if access.outputs.serving_ca_pem:
         authorities["kubelets' serving certificates"] = access.outputs.serving_ca_pem
     authorities |= {f"etcd {role}": etcd.ca_pem for role, etcd in access.outputs.etcds.items()}
-    yield from _kind("of authorities", authorities.items(), now, 'see docs/status.md, "Certificates"')
+    yield from _kind("of authorities", authorities.items(), now, 'see docs/how-to/status.md, "Certificates"')
     api = _api_servers(access)
     yield from _shown("of API servers", api, access, now, renew)
     for role, etcd in access.outputs.etcds.items():

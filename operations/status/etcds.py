@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from clients.access import Access
+from clients.agent_client import AgentClient, AgentError
+from clients.etcd_client import EtcdClient, MemberStatus
 from cluster.spec import Cluster, RoleName
 from network.addresses import ROLES
-from operations.access import Access
-from operations.agent_client import AgentClient, AgentError
-from operations.etcds.client import EtcdClient, MemberStatus
 from operations.etcds.look import SLOW_FSYNC_S, Seen, View, of_all, reach
 from operations.etcds.payloads import hosts
 from operations.status.model import Item

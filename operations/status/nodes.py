@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 from kubernetes import client
 
+from clients.nodes import in_the_region, least_in_region
+from clients.waiting import held_back, is_ready, verdict
 from cluster import preflight
 from cluster.spec import Cluster
 from operations.drain import mark_of
-from operations.nodes import in_the_region, least_in_region
 from operations.status.model import Item, kubectl
-from operations.waiting import held_back, is_ready, verdict
 
 LISTED = 20
 """Nodes that are listed each; of more, those that are not well, as many at most."""

@@ -9,10 +9,10 @@ from functools import partial
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
+from clients.access import Access
+from clients.etcd_client import EtcdClient, EtcdError
 from cluster.spec import Cluster
-from operations.access import Access
 from operations.backups import backed_up
-from operations.etcds.client import EtcdClient, EtcdError
 from operations.status.api import api
 from operations.status.balancer import api_servers
 from operations.status.certificates import certificates

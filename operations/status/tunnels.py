@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from clients.remote.executor import Done
 from cluster.spec import Cluster
 from inventories.gateways import PROGRAM
 from operations.ssh import ssh_to
 from operations.status.model import Item
-from remote.executor import Done
 
 ANSWER_S = 15.0
 """For a connection by ssh, and what swanctl and vtysh take."""
@@ -44,5 +44,5 @@ def _of_router(cluster: str, router: str, done: Done) -> Iterator[Item]:
     for each in told:
         ok = each["ike"] == "ESTABLISHED" and each["bgp"] == "Established"
         detail = f"keys {each['ike'].lower()}, BGP {each['bgp'].lower()} for {each['since']}, {each['routes']} routes"
-        help_ = "" if ok else 'see docs/vpn.md, "When something is wrong"'
+        help_ = "" if ok else 'see docs/how-to/vpn.md, "When it goes wrong"'
         yield Item("tunnels", f"{router}, {each['connection']}", ok, detail, help_)

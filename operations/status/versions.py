@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from kubernetes import client
 
+from clients.nodes import programs
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
-from operations.nodes import programs
 from operations.status.model import Item
 
 OLDER = 3

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from cryptography import x509
 from kubernetes import client
 
+from clients.access import Access
 from cluster.shared import NewerDataError
 from cluster.spec import Cluster
-from operations.access import Access
 from operations.audit_logs import BucketSilentError, newest, servers, shipped
 from operations.backups import read_states
 from operations.record import RecordStoreError, read_ledger
@@ -27,7 +27,7 @@ def operation(cluster: Cluster, access: Access) -> Iterator[Item]:
         yield Item("operation", "record", False, str(error))
         return
     except RecordStoreError as error:
-        help_ = 'see docs/operations.md, "The bucket does not answer"'
+        help_ = 'see docs/how-to/operations.md, "The bucket does not answer"'
         yield Item("operation", "record", False, str(error), help_)
         return
     now = found.current
@@ -54,7 +54,7 @@ def spec(cluster: Cluster, access: Access) -> Iterator[Item]:
 def audit_logs(cluster: Cluster, access: Access, api: client.ApiClient, at: datetime | None = None) -> Iterator[Item]:
     """Of each API server that runs, how long ago its audit log was shipped."""
     now = at or datetime.now(UTC)
-    help_ = 'see docs/audit-logs.md, "When it says something else"'
+    help_ = 'see docs/explanation/audit-logs.md, "When it goes wrong"'
     try:
         found = newest(access, cluster.name)
     except BucketSilentError as error:

@@ -1,1 +1,1 @@
-"""A running cluster to another release of Kubernetes and back, a host at a time, within the version skew policy."""
+"""Upgrade of a running cluster to another release of Kubernetes, one host at a time."""

@@ -1,7 +1,7 @@
 """What the cluster is said to run, and kube-proxy: after the last API server on the way up, before the first on the way back.
 
 API-server hosts run kubeadm's phases at boot only where the cluster is said to run their own version
-(control_plane/host/bootstrap.py), so that the first new host brings no kube-proxy that is newer than the old API servers.
+(components/control_plane/host/bootstrap.py), so that the first new host brings no kube-proxy that is newer than the old API servers.
 kubeadm's own manifests of kube-proxy differ between releases by the image alone; a test compares them.
 """
 
@@ -11,9 +11,9 @@ import re
 
 from kubernetes import client
 
-from operations.access import API_TIMEOUT_S
+from clients.access import API_TIMEOUT_S
+from clients.waiting import Report, wait_until
 from operations.upgrade.versions import CONFIG, CONFIG_KEY, PROXY
-from operations.waiting import Report, wait_until
 
 ROLLED_S = 1800.0
 _NAMESPACE = "kube-system"

@@ -6,9 +6,9 @@ import json
 from collections.abc import Collection
 from dataclasses import asdict
 
+from clients.access import Access
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
-from operations.access import Access
 from operations.upgrade import versions
 
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

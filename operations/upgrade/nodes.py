@@ -12,16 +12,16 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from clients.access import API_TIMEOUT_S
+from clients.nodes import programs
+from clients.waiting import Report, TimedOutError, held_back, is_ready, verdict, wait_until
 from cluster import preflight
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
-from operations.access import API_TIMEOUT_S
 from operations.drain import Mark, Pause, Rules, cordon, empty, mark_of, uncordon, way_out
-from operations.nodes import programs
 from operations.reboot_needs import all_nodes
 from operations.record.journal import Journal
 from operations.rolling import Look, Outcome, Roll, Rolled, State, room
-from operations.waiting import Report, TimedOutError, held_back, is_ready, verdict, wait_until
 
 BY = "upgrade"
 """Who marks nodes."""

@@ -155,6 +155,6 @@ def _way_out(plan: Plan, name: str) -> str:
         return (
             "; take it back first, with its pool"
             if name not in plan.by_the_cloud
-            else '; its machine is the cloud\'s: see "Back" in docs/upgrade.md'
+            else '; its machine is the cloud\'s: see "Limits of a rollback" in docs/how-to/upgrade.md'
         )
     return "; it is to be brought up first, within the release that runs"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from kubernetes import client
 
+from clients.access import API_TIMEOUT_S, Access
 from cluster.releases import ADDED, is_back, minor, numbers
 from cluster.spec import Cluster
-from operations.access import API_TIMEOUT_S, Access
 from operations.backups import stale
 from operations.drain import Rules, mark_of, pods_on, refused
 from operations.reboot_needs import all_nodes

@@ -7,11 +7,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+from clients.access import Access
+from clients.waiting import Report, TimedOutError
 from cluster.images import by_digest, kube_proxy
 from cluster.sources import without_checksum
 from cluster.spec import Cluster
 from operations import configure, lab
-from operations.access import Access
 from operations.build import teller
 from operations.drain import Rules
 from operations.plan import Planner
@@ -22,7 +23,6 @@ from operations.upgrade import addons, preflight, versions
 from operations.upgrade.nodes import Nodes
 from operations.upgrade.plan import GROUP, Plan, Stage, plan
 from operations.upgrade.servers import Servers
-from operations.waiting import Report, TimedOutError
 from stacks.errors import StackError, StackLockedError
 from stacks.events import begun, describe
 

@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from clients.access import Access
+from clients.waiting import Report, wait_until
 from cluster.spec import Cluster
-from operations.access import Access
 from operations.configure import patience_s
 from operations.record.journal import Journal
 from operations.status import balancer_states, not_well
 from operations.upgrade import versions
 from operations.upgrade.plan import GROUP
-from operations.waiting import Report, wait_until
 
 VALIDATED, BETWEEN_S = 2, 5.0
 """Times in a row that all must be well before the next is begun, and the time between them."""

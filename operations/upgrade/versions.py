@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 import urllib3
 
+from clients.access import API_TIMEOUT_S, Access
 from cluster.releases import NodePrograms, numbers
 from cluster.spec import Cluster
-from control_plane.ports import API_PORT
+from components.control_plane.ports import API_PORT
 from etcd.apiserver import probe_path
-from operations.access import API_TIMEOUT_S, Access
 
 if TYPE_CHECKING:
     from kubernetes import client
@@ -104,7 +104,7 @@ def running(cluster: Cluster, access: Access) -> Running:
     """Of all parts. Raises what the Kubernetes client raises where the API does not answer."""
     from kubernetes import client
 
-    from operations.nodes import in_the_region, programs
+    from clients.nodes import in_the_region, programs
     from operations.upgrade.nodes import is_begun
 
     api = access.api()

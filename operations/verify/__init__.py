@@ -1,1 +1,1 @@
-"""Proofs that a cluster works. `PROOFS` lists them; `verify` runs them in order."""
+"""`verify`: proofs that a running cluster works."""

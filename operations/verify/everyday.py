@@ -9,13 +9,13 @@ from itertools import product
 
 from kubernetes import client
 
+from clients.access import API_TIMEOUT_S
+from clients.etcd_client import EtcdClient
+from clients.nodes import least_in_region
+from clients.waiting import TimedOutError, nodes_missing, wait_until
 from cluster.spec import Cluster
-from operations.access import API_TIMEOUT_S
-from operations.etcds.client import EtcdClient
-from operations.nodes import least_in_region
 from operations.verify.proof import Context, FailedProofError, Proof, demand, lacks_machines
 from operations.verify.workload import PORT, Pod
-from operations.waiting import TimedOutError, nodes_missing, wait_until
 
 EVENTS_PREFIX = "/registry/events/"
 _REQUESTS = 20

@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
+from clients.access import API_TIMEOUT_S
+from clients.etcd_client import EtcdClient
+from clients.waiting import wait_until
 from etcd.templates import unit_name
-from operations.access import API_TIMEOUT_S
-from operations.etcds.client import EtcdClient
 from operations.status import balancer_states, not_well
 from operations.verify.proof import Context, Proof, demand, lacks_machines
 from operations.verify.workload import Workload
-from operations.waiting import wait_until
 
 _WRITES = 20
 # The load balancer's own patience is a few checks; twice that shows whether it takes a server out.

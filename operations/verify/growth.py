@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from clients.lease import Lease, this_process
+from clients.waiting import wait_until
 from cluster.autoscaler import LEASE
 from cluster.images import BUSYBOX, by_digest
 from cluster.storage import has_gpus
 from operations.growth import Probe
-from operations.lease import Lease, this_process
 from operations.verify.proof import Context, Proof
 from operations.verify.workload import CONTAINER_SECURITY
-from operations.waiting import wait_until
 
 _RUNS_S = 300.0
 """For a pod whose host is Ready: its image may come from afar."""

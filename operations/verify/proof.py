@@ -7,14 +7,14 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from clients.access import Access
 from cluster.spec import Cluster
-from operations.access import Access
 
 if TYPE_CHECKING:
     from kubernetes import client
 
+    from clients.waiting import Report
     from operations.verify.workload import Workload
-    from operations.waiting import Report
 
 
 class FailedProofError(Exception):
@@ -84,7 +84,7 @@ class Context:
     @cached_property
     def nodes(self) -> dict[str, str]:
         """Node -> its address: every machine at a site, and the workers that the region has when a proof first asks."""
-        from operations.nodes import addresses
+        from clients.nodes import addresses
 
         return addresses(self.cluster, self.api)
 

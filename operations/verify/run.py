@@ -6,14 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
+from clients.access import Access
+from clients.waiting import Report
 from cluster.fields import unknown
 from cluster.images import BUSYBOX, by_digest
 from cluster.spec import Cluster
-from operations.access import Access
 from operations.verify import everyday, faults, growth, site
 from operations.verify.proof import Context, FailedProofError, Machines, Proof, Result
 from operations.verify.workload import workload
-from operations.waiting import Report
 
 FAULTS: tuple[Proof, ...] = (*faults.PROOFS, *site.FAULTS)
 PROOFS: tuple[Proof, ...] = (*everyday.PROOFS, *site.EVERYDAY, *growth.PROOFS, *FAULTS)

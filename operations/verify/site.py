@@ -8,11 +8,11 @@ from typing import Any
 
 from kubernetes import client
 
-from operations.access import API_TIMEOUT_S
+from clients.access import API_TIMEOUT_S
+from clients.waiting import nodes_missing, wait_until
 from operations.verify.everyday import three_hosts
 from operations.verify.proof import Context, Proof, demand, lacks_machines
 from operations.verify.workload import Pod
-from operations.waiting import nodes_missing, wait_until
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 CUT_S = 180

@@ -14,10 +14,10 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.stream import stream
 
+from clients.access import API_TIMEOUT_S
+from clients.waiting import Report, is_ready, wait_until
 from cluster.allocations import SYSTEM_LABEL
 from cluster.images import BUSYBOX
-from operations.access import API_TIMEOUT_S
-from operations.waiting import Report, is_ready, wait_until
 
 IMAGE = BUSYBOX
 PORT = 8080

@@ -1,1 +1,1 @@
-"""A cluster on AWS; docs/aws.md. Nothing here has met a real account."""
+"""A cluster on AWS. Never run against a real account."""

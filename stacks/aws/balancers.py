@@ -8,7 +8,7 @@ import pulumi
 import pulumi_aws as aws
 
 from cluster.spec import Cluster
-from control_plane.ports import API_PORT
+from components.control_plane.ports import API_PORT
 from etcd.apiserver import probe_path
 from stacks.aws.network import Network
 from stacks.aws.tags import named, tags

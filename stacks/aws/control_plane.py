@@ -6,8 +6,8 @@ import pulumi
 import pulumi_aws as aws
 
 from cluster.spec import Cluster
-from control_plane.ports import API_PORT, KONNECTIVITY_PORT
-from flows.flow import Role
+from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from components.flows.flow import Role
 from network.addresses import AddressPlan
 from stacks.aws.balancers import Front, front
 from stacks.aws.launch import SYSTEM_DISK_GIB, Launch, image_of, template

@@ -44,7 +44,7 @@ def missing(environment: Mapping[str, str], vendor: Path = Path("/sys/class/dmi/
     nobody = (
         f"there are no credentials for AWS: {' and '.join(_KEYS)} are not set, nor AWS_PROFILE, and {files} have no "
         f"profile {_DEFAULT}; run `aws configure sso` and `aws sso login --profile <name>` and set AWS_PROFILE, or set "
-        f"the variables, of somebody who has the permissions in docs/aws.md"
+        f"the variables, of somebody who has the permissions in docs/start/aws.md"
     )
     return [nobody]
 

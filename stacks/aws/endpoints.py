@@ -7,7 +7,7 @@ import pulumi_aws as aws
 
 from cluster.spec import Cluster
 from cluster.subnets import zone_subnets
-from flows.flow import Role
+from components.flows.flow import Role
 from stacks.aws import policies
 from stacks.aws.network import Network
 from stacks.aws.rules import endpoint_of

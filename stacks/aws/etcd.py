@@ -9,9 +9,9 @@ import pulumi_aws as aws
 
 from cluster.files import Disk
 from cluster.spec import Cluster, EtcdCluster, EtcdHosts, RoleName
+from components.flows.flow import Role
 from etcd.members import Member, members, settings
 from etcd.render import data_disk
-from flows.flow import Role
 from network.addresses import ROLES, AddressPlan, HostAddress
 from stacks.aws.launch import SYSTEM_DISK_GIB, image_id, metadata
 from stacks.aws.network import Network

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from cluster.spec import Cluster
-from control_plane import paths
+from components.control_plane import paths
 from stacks import machines
 from stacks.aws.tags import named
 from stacks.payloads import WORKERS

@@ -11,6 +11,7 @@ from cluster.files import Disk
 from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
+from components.userdata import Payload, render
 from network.addresses import AddressPlan
 from stacks import audit_logs, backups, payloads
 from stacks.aws import etcd, machines
@@ -29,7 +30,6 @@ from stacks.aws.vpn import Vpn
 from stacks.aws.workers import Ground, Workers
 from stacks.payloads import API_SERVERS, WORKERS
 from stacks.pki import Pki
-from userdata import Payload, render
 
 _ELSEWHERE = ("cn-", "us-gov-", "us-iso", "eu-isoe-", "eusc-")
 """How names of regions begin that are not of the partition `aws` (botocore's list of partitions)."""

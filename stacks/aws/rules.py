@@ -21,8 +21,8 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, collapse_addr
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
 from cluster.subnets import ZoneSubnets, worker_ranges, zone_subnets
-from flows.flow import CLOUD_SIDE, Flow, Protocol, Role, Table
-from flows.flow import ranges as port_ranges
+from components.flows.flow import CLOUD_SIDE, Flow, Protocol, Role, Table
+from components.flows.flow import ranges as port_ranges
 from network.addresses import AddressPlan
 
 GROUPED = (*CLOUD_SIDE, Role.LOAD_BALANCER, Role.PUBLIC_BALANCER, Role.SECRET_STORE, Role.FILE_STORE)

@@ -159,7 +159,7 @@ def host_role(
     """A role that instances carry, below our path and bounded. bound: ARN of the policy that bounds it.
 
     A role that was made before there was a path keeps its place and has no bound: AWS would replace it, and take the
-    credentials of hosts that run. docs/aws.md says how an administrator bounds such a one.
+    credentials of hosts that run. docs/reference/aws.md says how an administrator bounds such a one.
     """
     return aws.iam.Role(
         name,

@@ -10,8 +10,8 @@ import pulumi_aws as aws
 
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
-from flows.flow import Protocol, Role
-from flows.table import flows
+from components.flows.flow import Protocol, Role
+from components.flows.table import flows
 from network.addresses import AddressPlan
 from stacks.aws.network import Network
 from stacks.aws.rules import Direction, Rule, groups, ranges_of, rules, slug

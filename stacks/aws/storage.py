@@ -11,7 +11,7 @@ import pulumi_aws as aws
 
 from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
-from control_plane import audit_log
+from components.control_plane import audit_log
 from etcd.backups import USE
 from etcd.members import settings
 from network.addresses import ROLES

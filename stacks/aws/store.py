@@ -20,7 +20,7 @@ from stacks.cloud_store import CloudStore
 
 @dataclass(frozen=True)
 class AwsStore(CloudStore):
-    """See `userdata.stores`. Region and role come from the host's metadata; `REGION` in `url` stands for the region.
+    """See `components.userdata.stores`. Region and role come from the host's metadata; `REGION` in `url` stands for the region.
 
     No URL has a slash at its end.
     """

@@ -10,8 +10,8 @@ import pulumi_aws as aws
 
 from cluster.spec import Cluster
 from cluster.storage import has_block, has_file
-from control_plane.csi import storage_classes
-from flows.flow import Role
+from components.control_plane.csi import storage_classes
+from components.flows.flow import Role
 from stacks.aws import policies, volume_rights
 from stacks.aws.network import Network
 from stacks.aws.security import SecurityGroups

@@ -12,7 +12,7 @@ import pulumi_aws as aws
 from cluster import catalogue, places
 from cluster.pools import Placement, Pool
 from cluster.spec import Cloud, Cluster
-from flows.flow import Role
+from components.flows.flow import Role
 from stacks.aws.interfaces import efa_interfaces
 from stacks.aws.launch import Launch, image_of, template
 from stacks.aws.network import Network

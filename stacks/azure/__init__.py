@@ -1,1 +1,1 @@
-"""A cluster on Azure. Nothing here has met a real subscription."""
+"""A cluster on Azure. Never run against a real subscription."""

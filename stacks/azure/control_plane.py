@@ -11,6 +11,7 @@ import pulumi
 import pulumi_azure_native as azure
 
 from cluster.spec import Cluster
+from components.userdata import Payload
 from network.addresses import AddressPlan
 from stacks.azure.hosts import SYSTEM_DISK_GIB, Boot
 from stacks.azure.load_balancing import PORTS, PUBLIC_PORTS, Balancer, public_address
@@ -18,7 +19,6 @@ from stacks.azure.network import zones_of_region
 from stacks.azure.scale_sets import Model, identity
 from stacks.azure.tags import tags
 from stacks.protection import is_protected
-from userdata import Payload
 
 _LEAST_BATCH_PERCENT = 5
 _GRACE = "PT30M"

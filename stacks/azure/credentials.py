@@ -33,7 +33,7 @@ def missing(environment: Mapping[str, str]) -> list[str]:
     nobody = (
         f"nobody is logged in to Azure: there is no {folder / _PROFILE}, and neither ARM_CLIENT_ID nor ARM_USE_MSI is "
         "set; run `az login` and `az account set --subscription <id>`, or set ARM_CLIENT_ID, ARM_CLIENT_SECRET, "
-        "ARM_TENANT_ID and ARM_SUBSCRIPTION_ID of a service principal with the role in docs/azure.md"
+        "ARM_TENANT_ID and ARM_SUBSCRIPTION_ID of a service principal with the role in docs/start/azure.md"
     )
     return [nobody]
 

@@ -10,6 +10,7 @@ import pulumi_azure_native as azure
 from cluster.disks import AZURE_SKUS
 from cluster.files import Disk
 from cluster.spec import Cluster, EtcdCluster, RoleName
+from components.userdata import Payload
 from etcd.members import Member, members, settings
 from etcd.render import data_disk
 from network.addresses import ROLES, AddressPlan, HostAddress
@@ -18,7 +19,6 @@ from stacks.azure.hosts import SYSTEM_DISK_GIB, Boot
 from stacks.azure.keys import Keys
 from stacks.azure.tags import tags
 from stacks.protection import is_protected
-from userdata import Payload
 
 LOCAL = "local-nvme"
 _PROVISIONED = frozenset({"PremiumV2_LRS", "UltraSSD_LRS"})

@@ -13,8 +13,8 @@ import pulumi_azure_native as azure
 from cluster import catalogue
 from cluster.disks import takes_premium
 from cluster.spec import Cloud
+from components.userdata import Payload, render_packed
 from stacks.azure.store import AzureStore
-from userdata import Payload, render_packed
 
 _DEBIAN = "Debian:debian-12:12-gen2:latest"
 _ADMIN = "menagerie"

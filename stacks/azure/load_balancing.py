@@ -8,7 +8,7 @@ import pulumi
 import pulumi_azure_native as azure
 
 from cluster.spec import Cluster
-from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.apiserver import probe_path
 from stacks.azure.network import zones_of_region
 from stacks.azure.tags import tags

@@ -12,6 +12,7 @@ from cluster.files import Disk
 from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
+from components.userdata import Payload
 from etcd.backups import prefix
 from network.addresses import AddressPlan
 from stacks import audit_logs, backups, payloads
@@ -31,7 +32,6 @@ from stacks.azure.vpn import Vpn
 from stacks.azure.workers import Workers
 from stacks.cloud_store import bundle_name
 from stacks.pki import Pki
-from userdata import Payload
 
 
 class AzureProvider:

@@ -21,7 +21,7 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, collapse_addr
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
 from cluster.subnets import region_subnets
-from flows.flow import Flow, Protocol, Role, Table, spans
+from components.flows.flow import Flow, Protocol, Role, Table, spans
 from network.addresses import AddressPlan
 
 _BALANCERS = frozenset({Role.LOAD_BALANCER, Role.PUBLIC_BALANCER})

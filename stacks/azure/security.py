@@ -9,8 +9,8 @@ import pulumi_azure_native as azure
 
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
-from flows.flow import Protocol, spans
-from flows.table import flows
+from components.flows.flow import Protocol, spans
+from components.flows.table import flows
 from network.addresses import AddressPlan
 from stacks.azure.rules import ANYWHERE, FIRST, LAST, Direction, Rule, rules
 from stacks.azure.tags import tags

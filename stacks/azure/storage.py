@@ -10,7 +10,7 @@ import pulumi_azure_native as azure
 
 from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
-from control_plane import audit_log
+from components.control_plane import audit_log
 from etcd.backups import USE
 from stacks import audit_logs
 from stacks.azure import roles

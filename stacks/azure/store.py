@@ -19,7 +19,7 @@ from stacks.cloud_store import CloudStore
 
 @dataclass(frozen=True)
 class AzureStore(CloudStore):
-    """See `userdata.stores`. The vault at `url` holds the secrets of one cluster. No URL has a slash at its end.
+    """See `components.userdata.stores`. The vault at `url` holds the secrets of one cluster. No URL has a slash at its end.
 
     `client_id` is that of the managed identity to ask as: a company's policies may give a machine more of them.
     `names` says under which other name the vault holds a value: what was deleted keeps its name for months, so names

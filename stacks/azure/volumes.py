@@ -14,7 +14,7 @@ import pulumi_azure_native as azure
 
 from cluster.spec import Cluster
 from cluster.storage import has_block, has_file
-from control_plane import csi
+from components.control_plane import csi
 from stacks.azure import roles
 from stacks.azure.endpoints import Endpoints
 from stacks.azure.keys import Keys
@@ -78,7 +78,7 @@ class Volumes(pulumi.ComponentResource):
             roles.assign("shares", role, who, self.files.id, self._own)
 
     def _classes(self) -> pulumi.Output[str]:
-        """See `control_plane.csi.storage_classes`."""
+        """See `components.control_plane.csi.storage_classes`."""
         known: dict[str, Any] = {
             "cloud": {
                 "tenantId": self._account.tenant_id,

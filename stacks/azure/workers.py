@@ -9,10 +9,10 @@ import pulumi_azure_native as azure
 
 from cluster.pools import Placement, Pool
 from cluster.spec import Cluster
+from components.userdata import Payload
 from stacks.azure.hosts import Boot
 from stacks.azure.scale_sets import Model, identity
 from stacks.azure.tags import autoscaler_tags, host_prefix, scale_set_name, tags
-from userdata import Payload
 
 _GIB = 2**30
 _FAULT_DOMAINS = 5

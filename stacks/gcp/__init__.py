@@ -1,1 +1,1 @@
-"""A cluster on Google Cloud. Nothing here has met a real project."""
+"""A cluster on Google Cloud. Never run against a real project."""

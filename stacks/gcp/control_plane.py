@@ -6,7 +6,8 @@ import pulumi
 import pulumi_gcp as gcp
 
 from cluster.spec import Cluster
-from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from components.userdata import Payload
 from etcd.apiserver import probe_path
 from network.addresses import AddressPlan
 from stacks.gcp import hosts
@@ -15,7 +16,6 @@ from stacks.gcp.keys import Keys
 from stacks.gcp.network import Network
 from stacks.gcp.secrets import Identity
 from stacks.gcp.tags import base_name, generated, labels, named, of_cluster
-from userdata import Payload
 
 _BOOT_S = 600
 """From a machine's start to the first repair: it boots, and waits for rights that were given a minute ago."""

@@ -9,6 +9,7 @@ import pulumi_gcp as gcp
 
 from cluster.files import Disk
 from cluster.spec import Cluster, RoleName
+from components.userdata import Payload
 from etcd.members import Member, members, settings
 from etcd.render import data_disk
 from network.addresses import ROLES, AddressPlan, HostAddress
@@ -18,7 +19,6 @@ from stacks.gcp.keys import Keys
 from stacks.gcp.secrets import Identity
 from stacks.gcp.tags import labels, named
 from stacks.protection import is_protected
-from userdata import Payload
 
 LOCAL = "local-nvme"
 _PROVISIONED = frozenset({"hyperdisk-balanced", "hyperdisk-extreme", "pd-extreme"})

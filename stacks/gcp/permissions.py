@@ -27,7 +27,7 @@ includedPermissions:
 
 _GRANTS_HEAD = """\
 # The right to grant on the project, for clusters with workers in the region; `python -m stacks.gcp.permissions grants`
-# makes it. Never give it without the condition that docs/gcp.md prints: without, its holder may become owner.
+# makes it. Always give it with the condition in docs/start/google-cloud.md: without it, its holder may become owner.
 #   gcloud iam roles create menagerieGranter --project=PROJECT --file=docs/gcp-role-grants.yaml
 title: Menagerie granter
 description: Grants the roles of clusters' volumes on the project, by a condition on the binding.

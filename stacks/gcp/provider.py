@@ -11,6 +11,7 @@ from cluster.files import Disk
 from cluster.sources import source_of
 from cluster.spec import Cluster, RoleName
 from cluster.storage import controllers_pool
+from components.userdata import Payload
 from network.addresses import AddressPlan
 from stacks import audit_logs, backups, payloads
 from stacks.cloud_store import bundle_name
@@ -30,7 +31,6 @@ from stacks.gcp.volumes import Volumes, classes
 from stacks.gcp.vpn import Vpn
 from stacks.gcp.workers import Workers
 from stacks.pki import Pki
-from userdata import Payload
 
 
 class GcpProvider:

@@ -6,7 +6,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from cluster.spec import Cluster
-from control_plane.ports import API_PORT
+from components.control_plane.ports import API_PORT
 from stacks.gcp.control_plane import DRAIN_S, ControlPlane
 from stacks.gcp.tags import generated, labels, named
 

@@ -24,8 +24,8 @@ from ipaddress import AddressValueError, IPv4Address, IPv4Network, collapse_addr
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
 from cluster.subnets import region_subnets
-from control_plane.ports import API_PORT
-from flows.flow import Flow, Protocol, Role, Table
+from components.control_plane.ports import API_PORT
+from components.flows.flow import Flow, Protocol, Role, Table
 from network.addresses import AddressPlan
 from stacks.gcp.endpoints import address as endpoint_address
 from stacks.gcp.readers import of_workers

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field
 import pulumi
 import pulumi_gcp as gcp
 
-import userdata
 from cluster.files import JOIN_TOKEN
 from cluster.spec import Cluster
+from components import userdata
+from components.userdata import Payload
 from stacks.cloud_store import bundle_name
 from stacks.gcp import readers
 from stacks.gcp.keys import Keys
 from stacks.gcp.store import GcpStore
 from stacks.gcp.tags import account_id, generated, labels
 from stacks.payloads import API_SERVERS, WORKERS
-from userdata import Payload
 
 Stored = Mapping[str, pulumi.Input[str]]
 """Reader -> its bundle."""

@@ -12,8 +12,8 @@ from pulumi_gcp.compute import RegionNetworkFirewallPolicyWithRulesRuleMatchLaye
 
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
-from flows.flow import Protocol, spans
-from flows.table import flows
+from components.flows.flow import Protocol, spans
+from components.flows.table import flows
 from network.addresses import AddressPlan
 from stacks.gcp.network import Network
 from stacks.gcp.rules import ANYWHERE, Direction, Rule, rules

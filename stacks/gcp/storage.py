@@ -9,7 +9,7 @@ import pulumi_gcp as gcp
 
 from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
-from control_plane import audit_log
+from components.control_plane import audit_log
 from etcd.backups import USE, prefix
 from etcd.members import settings
 from network.addresses import ROLES, AddressPlan

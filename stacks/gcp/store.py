@@ -20,7 +20,7 @@ from stacks.cloud_store import CloudStore
 
 @dataclass(frozen=True)
 class GcpStore(CloudStore):
-    """See `userdata.stores`. `project` is the ID of the project that holds the secrets. No URL has a slash at its end."""
+    """See `components.userdata.stores`. `project` is the ID of the project that holds the secrets. No URL has a slash at its end."""
 
     project: str
     cluster: str

@@ -16,7 +16,7 @@ import pulumi_gcp as gcp
 
 from cluster.spec import Cluster
 from cluster.storage import controllers_pool, has_block, has_file
-from control_plane import csi
+from components.control_plane import csi
 from stacks.gcp.keys import Keys
 from stacks.gcp.network import Network
 from stacks.gcp.readers import CONTROLLERS

@@ -15,12 +15,12 @@ import pulumi_gcp as gcp
 from cluster.bandwidth import can_have_tier_1
 from cluster.pools import Placement, Pool
 from cluster.spec import Cluster
+from components.userdata import Payload
 from stacks.gcp import hosts
 from stacks.gcp.keys import Keys
 from stacks.gcp.readers import of_pool
 from stacks.gcp.secrets import Identity
 from stacks.gcp.tags import base_name, generated, labels, named, of_cluster
-from userdata import Payload
 
 _GIB = 2**30
 _MOST_APART = 8

@@ -1,4 +1,4 @@
-"""The lab's parts as Pulumi resources: thin over `lab/`, whose every operation may be repeated.
+"""The lab's parts as Pulumi resources: thin over `sandbox/lab/`, whose every operation may be repeated.
 
 A dynamic provider runs in a process of the engine's; its class is pickled by reference, so this
 module stays importable on its own. `read` says "gone" for what is dead: refresh then drops it from
@@ -14,10 +14,10 @@ from typing import Any
 import pulumi
 from pulumi.dynamic import CreateResult, DiffResult, ReadResult, Resource, ResourceProvider, UpdateResult
 
-from lab import balancer, buckets, datacentre, hosts, images, plan, store, volumes
-from lab.balancer import BalancerSpec
-from lab.hosts import HostSpec
-from lab.plan import LabSpec
+from sandbox.lab import balancer, buckets, datacentre, hosts, images, plan, store, volumes
+from sandbox.lab.balancer import BalancerSpec
+from sandbox.lab.hosts import HostSpec
+from sandbox.lab.plan import LabSpec
 
 Props = dict[str, Any]
 _GONE = ReadResult("", {})
@@ -137,7 +137,7 @@ class _StoreProvider(ResourceProvider):
 
 
 class SecretStore(Resource, module="lab", name="SecretStore"):
-    """Who may read and write what: see `lab.store.Policy`."""
+    """Who may read and write what: see `sandbox.lab.store.Policy`."""
 
     def __init__(self, name: str, policy: Mapping[str, Mapping[str, Any]], opts: pulumi.ResourceOptions) -> None:
         opts = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(additional_secret_outputs=["policy"]))

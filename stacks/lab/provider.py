@@ -12,15 +12,16 @@ from cluster.artefacts import ArtefactSource
 from cluster.files import JOIN_TOKEN
 from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
-from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from components.userdata import Payload, render
 from etcd.apiserver import probe_path
 from etcd.backups import key_environment
 from etcd.members import data_dir, members
-from lab import balancer, plan
-from lab.balancer import BalancerSpec
-from lab.hosts import HostSpec
-from lab.prepare import lab_spec, prepare
 from network.addresses import ROLES, AddressPlan, HostAddress
+from sandbox.lab import balancer, plan
+from sandbox.lab.balancer import BalancerSpec
+from sandbox.lab.hosts import HostSpec
+from sandbox.lab.prepare import lab_spec, prepare
 from stacks import audit_logs, backups, machines
 from stacks.lab.disks import disks_of
 from stacks.lab.dynamic import Buckets, DataCentre, Host, LoadBalancer, SecretStore, Volume
@@ -30,7 +31,6 @@ from stacks.lab.workers import between_workers, possible_in_region, workers_in_r
 from stacks.payloads import API_SERVERS, WORKERS, payloads, readable, reader, secrets, worker_payloads
 from stacks.pki import Pki
 from stacks.pki_resources import Secret
-from userdata import Payload, render
 
 MACHINE = Path(__file__).with_name("menagerie_machine.py")
 _ACCESS_KEY, _REGION = "menagerie", "us-east-1"
@@ -38,7 +38,7 @@ _ACCESS_KEY, _REGION = "menagerie", "us-east-1"
 
 
 class LabProvider:
-    """See `stacks.provider.Provider`. Needs what `lab.prepare` makes, and makes it if it is missing."""
+    """See `stacks.provider.Provider`. Needs what `sandbox.lab.prepare` makes, and makes it if it is missing."""
 
     def __init__(self, cluster: Cluster, plan: AddressPlan) -> None:
         self._cluster = cluster
@@ -180,7 +180,7 @@ def store_policy(
     by_worker: Mapping[HostAddress, Payload] | None = None,
 ) -> dict[str, dict[str, Any]]:
     """Host address -> what that host may read, by name, the names that it may write, and the machines that it is told of; see
-    `lab.store.Policy`.
+    `sandbox.lab.store.Policy`.
 
     backups: what `stacks.backups.secrets` says of hosts.
     by_worker: the payloads of workers in the region. They read the join token, which API servers write and cannot read.

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from cluster.spec import Cluster
 from cluster.subnets import worker_ranges
-from flows.flow import Role, spans
-from flows.table import flows
+from components.flows.flow import Role, spans
+from components.flows.table import flows
 from network.addresses import HostAddress
 
 # The network's own address, and the router's.
@@ -44,7 +44,7 @@ def _numbered(cluster: Cluster) -> list[tuple[Worker, int]]:
 
 
 def between_workers(cluster: Cluster) -> tuple[str, ...]:
-    """As `lab.plan.LabSpec` has it, from the table of flows, in which both sides may open the same."""
+    """As `sandbox.lab.plan.LabSpec` has it, from the table of flows, in which both sides may open the same."""
     ends = {Role.WORKER_IN_REGION, Role.WORKER_AT_SITE}
     found = {
         f"{flow.protocol} dport {span}"

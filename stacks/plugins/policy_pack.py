@@ -21,16 +21,17 @@ from google.protobuf import empty_pb2, json_format, struct_pb2
 from pulumi.runtime.proto import analyzer_pb2 as pb
 from pulumi.runtime.proto import analyzer_pb2_grpc, plugin_pb2
 
-ROOT = Path(__file__).resolve().parents[2]
+from cluster.project import ROOT
+
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
 
-import policies
 from cluster.load import find_cluster, load_cluster
 from cluster.problems import SpecError
 from cluster.spec import Cluster
-from policies.model import Resource, Violation
-from policies.values import shown
+from stacks import policies
+from stacks.policies.model import Resource, Violation
+from stacks.policies.values import shown
 
 NAME, VERSION = "menagerie", "1"
 _VERSION_OF_API = re.compile(r"(?<=^azure-native:)(\w+)/v\w+(?=:)")

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-import workers.render
-from audit.evidence import API_LISTS, Evidence, Kind
 from cluster import places
 from cluster.artefacts import ArtefactSource, catalogue
+from cluster.audit.evidence import API_LISTS, Evidence, Kind
 from cluster.files import HostConfig
 from cluster.spec import Cluster
-from control_plane import host_config
+from components.control_plane import host_config
+from components.workers import render as workers_render
 from etcd.render import host_configs
 from network.addresses import plan
 from tests.audit import support
@@ -32,12 +32,12 @@ def config(lab: Cluster, source: ArtefactSource) -> HostConfig:
 def worker(build: Callable[..., Cluster], source: ArtefactSource) -> HostConfig:
     """What the roles declare, as a worker in the region is given it."""
     cluster = build({"pools": {"region": {"machine": "lab-small", "max": 1}}})
-    return workers.render.host_config(cluster, "region", plan(cluster), source)
+    return workers_render.host_config(cluster, "region", plan(cluster), source)
 
 
 @pytest.fixture(scope="session")
 def good(lab: Cluster, config: HostConfig, worker: HostConfig, source: ArtefactSource) -> Evidence:
-    """As we make it: units, flags, placed files and the kubelet's configuration are rendered; in the API is what control_plane/
+    """As we make it: units, flags, placed files and the kubelet's configuration are rendered; in the API is what components/control_plane/
     puts there, and no more. Invented, and seen for real by the lab's audit (tests/lab/test_8_audit.py): that each unit runs,
     what programs write on hosts, which certificates lie where, and the outcome of every attempt."""
     etcds = host_configs(lab, plan(lab), source)

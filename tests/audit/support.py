@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from audit.evidence import Attempt, AuditLogs, Certificates, Evidence, File, Kind, Process, Report, Socket
-from audit.serving import SERVING
+from cluster.audit.evidence import Attempt, AuditLogs, Certificates, Evidence, File, Kind, Process, Report, Socket
+from cluster.audit.serving import SERVING
 from cluster.files import HostConfig
 from stacks.certificates import Request, Signed, issue, new_authority
 

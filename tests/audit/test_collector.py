@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from audit.controls import controls
-from audit.evidence import Kind, Report, Socket
-from audit.host import evidence as collector
-from audit.programs import collect_command
-from audit.programs import collector as placed
+from cluster.audit.controls import controls
+from cluster.audit.evidence import Kind, Report, Socket
+from cluster.audit.host import evidence as collector
+from cluster.audit.programs import collect_command
+from cluster.audit.programs import collector as placed
 from stacks.certificates import Request, issue, new_authority
 
 KEY = "a2V5IG9mIHRoaXMgdGVzdA=="

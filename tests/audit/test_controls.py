@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from audit.controls import SECTIONS, controls, section
-from audit.decide import ATTEMPTS, DECISIONS, decided
-from audit.evidence import API_LISTS, Evidence
-from audit.model import Control, Status, Wanted
+from cluster.audit.controls import SECTIONS, controls, section
+from cluster.audit.decide import ATTEMPTS, DECISIONS, decided
+from cluster.audit.evidence import API_LISTS, Evidence
+from cluster.audit.model import Control, Status, Wanted
 from cluster.tls import CIPHER_SUITES
 
 BENCHMARK = {

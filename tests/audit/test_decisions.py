@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from audit.controls import controls
-from audit.decide import ATTEMPTS, decided
-from audit.evidence import Certificates, Evidence, File, Kind, Socket, Unseen
-from audit.model import Control, Status, Wanted
-from audit.serving import SERVING
 from cluster import counts, places
 from cluster.allocations import CONTROLLERS_NAMESPACE, SYSTEM_LABEL
+from cluster.audit.controls import controls
+from cluster.audit.decide import ATTEMPTS, decided
+from cluster.audit.evidence import Certificates, Evidence, File, Kind, Socket, Unseen
+from cluster.audit.model import Control, Status, Wanted
+from cluster.audit.serving import SERVING
 from cluster.files import IN_REGION, JOIN_TOKEN_FOR
 from cluster.pools import POOL_LABEL, TRUSTED_POOL
 from stacks.certificates import Request, issue, new_authority

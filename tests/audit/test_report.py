@@ -1,4 +1,4 @@
-"""What auditors get: the JSON document, and docs/audit.md."""
+"""What auditors get: the JSON document, and docs/reference/audit.md."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from audit.decide import counts, decided, document, failed, results
-from audit.evidence import Evidence, Kind, Unseen
-from audit.reference import reference
+from cluster.audit.decide import counts, decided, document, failed, results
+from cluster.audit.evidence import Evidence, Kind, Unseen
+from cluster.audit.reference import reference
 from tests.audit.support import changed, root_file, with_files
 
 ROOT = Path(__file__).parents[2]
@@ -53,7 +53,7 @@ def test_many_hosts_with_the_same_fault_are_one_line(good: Evidence) -> None:
 
 
 def test_the_reference_of_controls_is_current() -> None:
-    path = ROOT / "docs" / "audit.md"
+    path = ROOT / "docs" / "reference" / "audit.md"
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         path.write_text(reference())
     assert path.read_text() == reference(), "run `make golden`"

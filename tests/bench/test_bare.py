@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from bench import bare
-from bench.__main__ import summary
-from bench.toolkit import Run
+from clients.access import ROOT
 from cluster.load import find_cluster, load_cluster
-from operations.access import ROOT
+from tests.bench import bare
+from tests.bench.__main__ import summary
+from tests.bench.toolkit import Run
 
 LAB = load_cluster(find_cluster("lab", ROOT))
-SCRIPTS = sorted((ROOT / "bench" / "hosts").glob("*.sh"))
+SCRIPTS = sorted((ROOT / "tests" / "bench" / "hosts").glob("*.sh"))
 
 
 def test_kubeadm_is_told_of_the_same_cluster() -> None:
@@ -42,7 +42,7 @@ def test_a_script_is_given_every_variable_that_it_wants(path: Path) -> None:
     text = path.read_text()
     wanted = set(re.findall(r"\$\{?([A-Z][A-Z_]+)\b", text)) - {"KUBECONFIG", "KUBELET_KUBEADM_ARGS"}
     wanted = {name for name in wanted if not name.startswith("FLANNEL_")}
-    source = (ROOT / "bench" / "bare.py").read_text()
+    source = (ROOT / "tests" / "bench" / "bare.py").read_text()
     named = {f"{word.upper()}_URL" for word in ("containerd", "cni", "runc", "kubelet", "kubeadm", "flanneld")}
     assert wanted
     assert [name for name in sorted(wanted - named) if f"{name}=" not in source] == []

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from bench import calls
+from tests.bench import calls
 
 
 class HangsUp(BaseHTTPRequestHandler):

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from bench.faults import FAULTS, MOMENT_S, Fault, too_long_silent, untold
-from bench.history import Summary
 from operations.status import Item, Status
+from tests.bench.faults import FAULTS, MOMENT_S, Fault, too_long_silent, untold
+from tests.bench.history import Summary
 
 DOWN = Item("etcds", "etcd-main-1", False, "member of main, no answer")
 SLOW = Item("API servers", "api-1", False, "10.77.0.11, load balancer says DOWN")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.figures import Figure, number, ratios, table
+from tests.bench.figures import Figure, number, ratios, table
 
 
 def test_a_ratio_is_of_the_two_bring_ups_of_one_round_not_of_the_medians() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.history import Kind, Operation, summary, violations
+from tests.bench.history import Kind, Operation, summary, violations
 
 
 def write(value: int, began: float, ended: float, refused: str = "") -> Operation:

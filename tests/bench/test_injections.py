@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import effects, injections
-from bench.effects import Fsyncs, NoEffectError
-from lab.errors import LabError
-from operations.waiting import wait_until
+from clients.waiting import wait_until
+from sandbox.lab.errors import LabError
+from tests.bench import effects, injections
+from tests.bench.effects import Fsyncs, NoEffectError
 from tests.etcd.real import NO_ETCD, PROGRAMS
 from tests.ports import free_port
 

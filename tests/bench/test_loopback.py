@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bench import load, scale, simulated, storms
-from bench.load import Timed
-from bench.loopback import ADVERTISED, Shape, _delayed, api_server, cluster_of, companions, etcd
-from bench.loopback_files import USERS, write
-from bench.readings import Seen
-from control_plane import sizing
-from control_plane.flags import api_server as rendered
+from components.control_plane import sizing
+from components.control_plane.flags import api_server as rendered
 from network.addresses import plan
+from tests.bench import load, scale, simulated, storms
+from tests.bench.load import Timed
+from tests.bench.loopback import ADVERTISED, Shape, _delayed, api_server, cluster_of, companions, etcd
+from tests.bench.loopback_files import USERS, write
+from tests.bench.readings import Seen
 
 FOLDER = Path("/work")
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bench import machine, toolkit
-from bench.group import CommandError, Cost, cpu_seconds, process_name, pss_bytes
+from clients.access import ROOT
 from cluster.load import find_cluster, load_cluster
-from operations.access import ROOT
 from operations.build import STEPS
+from tests.bench import machine, toolkit
+from tests.bench.group import CommandError, Cost, cpu_seconds, process_name, pss_bytes
 from tests.waiting import until
 
 LAB = load_cluster(find_cluster("lab", ROOT))

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import neighbour_tables as tables
-from bench import neighbours
-from bench.fleet import fleet
-from bench.neighbour_tables import thresholds_put_back
-from bench.neighbours import DEFAULTS, PEERS, ROLE, Outcome, call, describe, hosts, summary
 from network.neighbours import thresholds
+from tests.bench import neighbour_tables as tables
+from tests.bench import neighbours
+from tests.bench.fleet import fleet
+from tests.bench.neighbour_tables import thresholds_put_back
+from tests.bench.neighbours import DEFAULTS, PEERS, ROLE, Outcome, call, describe, hosts, summary
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from bench import pending
-from bench.packers import SPARE, Packed, autoscaler_of_2017, first_fit_decreasing
-from bench.planner import ABOVE_AIM, EACH_AIM_US, EXACT_AIM_S, summary
-from scheduling.planner import Plan, Pool, Shape, Snapshot, plan
+from controllers.planner import Plan, Pool, Shape, Snapshot, plan
+from tests.bench import pending
+from tests.bench.packers import SPARE, Packed, autoscaler_of_2017, first_fit_decreasing
+from tests.bench.planner import ABOVE_AIM, EACH_AIM_US, EXACT_AIM_S, summary
 from tests.scheduling.planner.support import ask, pods, pool, room
 
 SMALL, LARGE = pool("small", 1.0, 20, room(4, 64)), pool("large", 1.5, 20, room(8, 64))

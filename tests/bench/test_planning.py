@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.planning import AIM_MS, CASES, CLOUDS, FEW, MANY, TERRAFORM, Case, a_resource_ms, name, summary
+from tests.bench.planning import AIM_MS, CASES, CLOUDS, FEW, MANY, TERRAFORM, Case, a_resource_ms, name, summary
 
 
 def test_what_starting_costs_is_no_cost_of_a_resource() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.prometheus import between, histograms, quantile, samples, total
-from bench.readings import LATENCY, slope, verb
+from tests.bench.prometheus import between, histograms, quantile, samples, total
+from tests.bench.readings import LATENCY, slope, verb
 
 TEXT = """\
 # HELP apiserver_request_total Counter of apiserver requests

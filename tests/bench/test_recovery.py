@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from bench import recovery
-from bench.recovery import AIM_S, LOSSES, Taken, summary
 from cluster.spec import Cluster
+from tests.bench import recovery
+from tests.bench.recovery import AIM_S, LOSSES, Taken, summary
 from tests.operations.conftest import FakeAccess, outputs
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from bench import gang_trials
-from bench.gang_trials import CONTEST, CROWD, GPUS, HOSTS, Trial, Watch
-from bench.loopback import LoopbackError
-from bench.mechanisms import Coscheduling, Gang, Kueue, Native, until_ready
-from bench.scheduling import FULL, GANGS, MEMBERS, PACK, SPREAD, Placed, pod, summary
+from tests.bench import gang_trials
+from tests.bench.gang_trials import CONTEST, CROWD, GPUS, HOSTS, Trial, Watch
+from tests.bench.loopback import LoopbackError
+from tests.bench.mechanisms import Coscheduling, Gang, Kueue, Native, until_ready
+from tests.bench.scheduling import FULL, GANGS, MEMBERS, PACK, SPREAD, Placed, pod, summary
 from tests.ports import free_port
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import soak
-from bench.faults import PAIRABLE
-from bench.soak import NOTHING_S, REPAIR, Fault, Outcome, faults, record, wrong
 from operations.verify.run import FAULTS
+from tests.bench import soak
+from tests.bench.faults import PAIRABLE
+from tests.bench.soak import NOTHING_S, REPAIR, Fault, Outcome, faults, record, wrong
 
 HOSTS = ("api-1", "worker-1")
 PAIRS = len(PAIRABLE) // 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.traffic import End, Ways, summary
+from tests.bench.traffic import End, Ways, summary
 
 
 def test_pods_are_compared_with_their_hosts_of_the_same_round() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.validation import made, summary
+from tests.bench.validation import made, summary
 
 STAGES = [{"stage": "preview", "resources": None}, {"stage": "up", "resources": 61}]
 SMALL = {"clusters": [{"cluster": "gibbon", "stages": STAGES}]}

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bench import inventory as inventories_
-from bench import peer
-from bench.fleet import fleet, outputs
-from bench.workers import Run, answered, exponent, marginal, summary
 from inventories.build import build
 from inventories.run import run
+from tests.bench import inventory as inventories_
+from tests.bench import peer
+from tests.bench.fleet import fleet, outputs
+from tests.bench.workers import Run, answered, exponent, marginal, summary
 
 
 def test_an_exponent_is_found_again() -> None:

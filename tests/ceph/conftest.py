@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ceph.host import settings
 from cluster.load import check_paths
 from cluster.spec import Cluster
+from components.ceph.host import settings
 
 SPEC = Path(__file__).parents[1] / "specs" / "valid-ceph.yaml"
 

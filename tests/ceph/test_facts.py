@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ceph.facts import judge, parse
 from cluster.spec import Cluster
+from components.ceph.facts import judge, parse
 
 Told = list[dict[str, Any]]
 WAY = "Wipe it, or remove it"

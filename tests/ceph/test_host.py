@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ceph.host import lvm_rejects, of_pool, settings
 from cluster import places
 from cluster.spec import Cluster
+from components.ceph.host import lvm_rejects, of_pool, settings
 
 
 def test_the_rules_are_the_specs(narwhal: Cluster) -> None:

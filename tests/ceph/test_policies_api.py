@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from ceph import classes
-from ceph.names import NAMESPACE, of
 from cluster.spec import Cluster
-from control_plane.objects import Object, applied
+from components.ceph import classes
+from components.ceph.names import NAMESPACE, of
+from components.control_plane.objects import Object, applied
 from tests.control_plane.real_api import RealApi, running
 from tests.programs import program
 from tests.waiting import until

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from ceph import alerts, render
-from ceph.facts import judge
 from cluster import versions
 from cluster.ceph import most_data
 from cluster.places import STORAGE_RACK
 from cluster.spec import Cluster
-from control_plane.objects import Object
+from components.ceph import alerts, render
+from components.ceph.facts import judge
+from components.control_plane.objects import Object
 
 
 @pytest.fixture

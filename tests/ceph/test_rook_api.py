@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from ceph import render
-from ceph.facts import judge
 from cluster.spec import Cluster
-from control_plane.objects import Object, applied
+from components.ceph import render
+from components.ceph.facts import judge
+from components.control_plane.objects import Object, applied
 from tests.control_plane.real_api import RealApi, running
 from tests.programs import file, program
 from tests.waiting import until

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from audit.controls import controls
-from audit.evidence import Attempt, Evidence, Kind, Unseen
 from cli import look
+from cluster.audit.controls import controls
+from cluster.audit.evidence import Attempt, Evidence, Kind, Unseen
 from operations import audit as operation
 from operations import trials
 from tests.cli.terminal import Menagerie
@@ -107,7 +107,7 @@ def test_a_section_is_chosen_by_the_beginning_of_ids(menagerie: Menagerie, sees:
 def test_a_section_that_is_none_is_refused_before_anything_is_asked(menagerie: Menagerie, option: str) -> None:
     ran = menagerie("audit", "lab", option, "1.9")
     assert ran.code == 2
-    assert "no control begins with 1.9; docs/audit.md lists them" in ran.err
+    assert "no control begins with 1.9; docs/reference/audit.md lists them" in ran.err
 
 
 def test_as_json_only_what_failed_may_be_asked_for(menagerie: Menagerie, sees: Sees) -> None:

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from cli import etcd_restore
+from clients.agent_client import AgentError
+from clients.etcd_client import MemberStatus
 from cluster.spec import Cluster, RoleName
 from etcd.members import members
 from network.addresses import plan
 from operations import stack
-from operations.agent_client import AgentError
 from operations.etcds import look as looking
-from operations.etcds.client import MemberStatus
 from operations.etcds.look import Etcd, Seen, View
 from operations.record.journal import Unrecorded
 from tests.cli.terminal import Menagerie
@@ -115,7 +115,7 @@ def test_the_state_of_sound_etcds_is_a_table_and_nothing_under_it(menagerie: Men
         ({"etcd-main-3": {"agent": AGENT | {"certificates": {"/x.crt": 0}}}}, "etcd-main-3: /x.crt expires 1970-01-01"),
         (
             {"etcd-main-3": {"agent": {}, "agent_error": "no answer"}},
-            'no answer; docs/etcd.md, "An agent does not answer"',
+            "no answer; docs/runbooks/etcd-agent-silent.md",
         ),
     ],
 )
@@ -301,7 +301,7 @@ def test_a_roll_says_what_differs_asks_and_takes_events_before_main_and_leaders_
     ("changes", "text"),
     [
         ({"etcd-main-2": down()}, "etcd-main-2: context deadline exceeded"),
-        ({"etcd-main-2": {"agent": {}, "agent_error": "no answer"}}, 'no answer; docs/etcd.md, "An agent does not'),
+        ({"etcd-main-2": {"agent": {}, "agent_error": "no answer"}}, "no answer; docs/runbooks/etcd-agent-silent.md"),
     ],
 )
 def test_a_roll_is_refused_while_a_member_ails_that_no_roll_mends(

@@ -87,7 +87,7 @@ def test_a_check_and_a_help_page_import_no_engine_either(arguments: list[str]) -
 
 
 def test_the_reference_of_errors_is_current() -> None:
-    path = ROOT / "docs" / "errors.md"
+    path = ROOT / "docs" / "reference" / "errors.md"
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         path.write_text(reference())
     assert path.read_text() == reference(), "run `make golden`"

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.problems import SpecError
 from cluster.tenancy import Tenancy
-from tenancy.directory.files import FileDirectory
+from controllers.tenancy.directory.files import FileDirectory
 from tests.forked import GIB, Ended, command
 
 SPECS = Path(__file__).parents[1] / "specs"
@@ -149,7 +149,7 @@ def test_a_path_to_what_is_no_ordinary_file_is_refused(odd: str) -> None:
 
 
 def test_seven_thousand_machines_with_nine_links_each_load() -> None:
-    """docs/links.md. On the machine of the measurement 2.9 s of CPU and 260 MB; others have other neighbours."""
+    """docs/how-to/links.md. On the machine of the measurement 2.9 s of CPU and 260 MB; others have other neighbours."""
     names = [f"ens{number}f0" for number in range(1, 10)]
     lines = ["hosts:"]
     for host in range(7500):

@@ -13,10 +13,10 @@ import pytest
 from cluster.spec import Cluster
 from operations import bmcs
 from operations import machines as operation
-from provisioning import install
-from provisioning.bmc import Told
-from provisioning.machines import Machine
-from provisioning.redfish import BmcError, Kind
+from operations.provisioning import install
+from operations.provisioning.bmc import Told
+from operations.provisioning.machines import Machine
+from operations.provisioning.redfish import BmcError, Kind
 from tests.cli.terminal import Menagerie
 from tests.provisioning.support import cluster as built
 

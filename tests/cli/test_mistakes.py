@@ -9,9 +9,9 @@ import pytest
 
 from cluster.spec import Cloud, Cluster
 from inventories.report import Failure, HostReport, RunReport
-from lab.errors import ForeignLabError
 from operations import build, readiness
 from operations.configure import WorkersError
+from sandbox.lab.errors import ForeignLabError
 from stacks.automation import ClusterStack
 from stacks.errors import PassphraseError, StackLockedError
 from tests.cli.terminal import Menagerie
@@ -71,7 +71,7 @@ def test_all_errors_of_a_broken_spec_are_told_at_once_with_their_places(
     assert ran.code == 2
     for place, code in [("3:23", "CFG-004"), ("11:19", "ETC-001"), ("14:9", "NET-001"), ("17:29", "CFG-001")]:
         assert any(line.startswith(f"{path}:{place}: error[{code}]") for line in ran.err.splitlines()), ran.err
-    assert "docs/errors.md" in ran.err
+    assert "docs/reference/errors.md" in ran.err
 
 
 @pytest.mark.parametrize(

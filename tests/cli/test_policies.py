@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import policies
+from stacks import policies
 
 
 def test_every_rule_is_told_with_what_it_wants(menagerie):

@@ -11,8 +11,8 @@ import yaml
 
 from cli import roce as verbs
 from cli.main import app
+from clients.remote import executor
 from operations import ssh
-from remote import executor
 from tests.cli.terminal import Menagerie
 from tests.roce.support import Fabric
 

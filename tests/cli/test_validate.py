@@ -12,10 +12,10 @@ from rich.console import Console
 
 from cli import validate as verb
 from cluster.load import clusters
+from stacks.validation import fleet
+from stacks.validation.fleet import NoEngineError, Options, Subject
+from stacks.validation.model import ClusterResult, Finding, Outcome, Report, Stage, result, skipped
 from tests.cli.terminal import Menagerie
-from validation import fleet
-from validation.fleet import NoEngineError, Options, Subject
-from validation.model import ClusterResult, Finding, Outcome, Report, Stage, result, skipped
 
 ROOT = Path(__file__).resolve().parents[2]
 FINDING = Finding("loses-data", "a [disk] be lost", "do not", file="inventories/horus/cluster.yaml", line=9, column=1)

@@ -27,32 +27,32 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import TypeAdapter
 
-from ceph.render import objects, text
+from cli.drawing.html import html
+from cli.drawing.layout import draw
+from cli.drawing.svg import svg
+from clients.remote.executor import Ssh
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import HostConfig
 from cluster.outputs import ArtefactOutput, ClusterOutputs
 from cluster.pools import HostsFile
 from cluster.spec import Cluster, ClusterSpec
-from control_plane import host_config as api_server
+from components.ceph.render import objects, text
+from components.control_plane import host_config as api_server
+from components.userdata import Payload, render, startup_script
+from components.workers import host_config as worker
+from components.workers.roles import declarations
+from controllers.tenancy.directory.files import FileDirectory, PeopleFile
+from controllers.tenancy.sync.objects import wanted
 from etcd.render import host_config as member
 from inventories import gateways
 from inventories.build import build as inventory
 from network.addresses import plan
 from network.gateway import Joined, Papers, routers
-from provisioning.machines import machines
-from provisioning.render import tree
-from remote.executor import Ssh
-from roce.switches import System, snippet
-from tenancy.directory.files import FileDirectory, PeopleFile
-from tenancy.sync.objects import wanted
+from network.roce.switches import System, snippet
+from operations.provisioning.machines import machines
+from operations.provisioning.render import tree
 from tests.cluster.walking import LEAVES, SAMPLES, changed, takes
 from tests.digests import with_digests
-from topology.html import html
-from topology.layout import draw
-from topology.svg import svg
-from userdata import Payload, render, startup_script
-from workers import host_config as worker
-from workers.roles import declarations
 
 ROOT = Path(__file__).parents[2]
 WORDS = yaml.safe_load(Path(__file__).with_name("every_word.yaml").read_text())

@@ -20,7 +20,7 @@ from cluster.load import Loaded, load_cluster
 from cluster.neighbours import needed
 from cluster.problems import Problem
 from cluster.spec import Cluster, ClusterSpec
-from control_plane import host_config
+from components.control_plane import host_config
 from etcd.render import host_configs
 from network.addresses import ROLES, plan
 from network.flannel import net_conf

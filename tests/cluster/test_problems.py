@@ -26,7 +26,7 @@ def test_the_text_names_place_severity_code_and_the_way_out() -> None:
 
 def test_json_has_the_agreed_keys() -> None:
     found = PROBLEM.to_json()
-    assert found["docs"] == "docs/errors.md#net-001"
+    assert found["docs"] == "docs/reference/errors.md#net-001"
     assert set(found) == {
         "code", "severity", "file", "line", "column", "path", "message", "hint", "notes", "docs",
     }  # fmt: skip

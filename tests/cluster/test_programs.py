@@ -13,10 +13,10 @@ import pytest
 
 from cluster.files import HostFile
 from cluster.programs import without_words
-from userdata import applying, refreshing
+from components.userdata import applying, refreshing
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("audit/host", "control_plane/host", "etcd/host", "roles", "stacks", "userdata")
+FOLDERS = ("cluster/audit/host", "components/control_plane/host", "etcd/host", "roles", "stacks", "userdata")
 SOURCES = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
 
 

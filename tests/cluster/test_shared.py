@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from audit.evidence import Report
+from clients.access import Access
 from cluster import shared
+from cluster.audit.evidence import Report
 from cluster.journal import Lines
 from cluster.outputs import ClusterOutputs
 from cluster.shared import NewerDataError
 from inventories.journal import Journal
-from operations.access import Access
 from tests.operations.conftest import outputs
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cluster.writing import ForeignFileError, bears, write
-from provisioning.known_hosts import KIND
-from provisioning.render import write as write_tree
+from operations.provisioning.known_hosts import KIND
+from operations.provisioning.render import write as write_tree
 from tests.cli.terminal import Menagerie, command
 
 NOTES = "the only copy of my notes\n"

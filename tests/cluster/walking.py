@@ -11,7 +11,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from cluster.pools import HostsFile
 from cluster.spec import ClusterSpec
-from tenancy.directory.files import PeopleFile
+from controllers.tenancy.directory.files import PeopleFile
 
 # Something that each field takes.
 SAMPLES = (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance import plan
-from conformance.plan import ListError, Row
+from tests.conformance import plan
+from tests.conformance.plan import ListError, Row
 
 JOB = "[sig-apps] Job should delete a job [Conformance]"
 TAINT = (

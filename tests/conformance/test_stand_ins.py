@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from cluster import versions
-from conformance import stand_ins
-from oci import image, tar
-from oci.image import Image
+from tests.conformance import stand_ins
+from tools.oci import image, tar
+from tools.oci.image import Image
 
 AGNHOST = f"registry.k8s.io/e2e-test-images/agnhost:{stand_ins.AGNHOST}"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from conformance import progress, suite
-from conformance.__main__ import main
-from conformance.junit import ReportError
-from conformance.suite import Part, Suite, SuiteError
+from tests.conformance import progress, suite
+from tests.conformance.__main__ import main
+from tests.conformance.junit import ReportError
+from tests.conformance.suite import Part, Suite, SuiteError
 
 SAMPLE = Path(__file__).with_name("junit_together_01.xml")
 PASSED = "[sig-apps] Job should delete a job [Conformance]"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance import junit, plan
-from conformance.junit import Report, Result
-from conformance.summary import summary, text
+from tests.conformance import junit, plan
+from tests.conformance.junit import Report, Result
+from tests.conformance.summary import summary, text
 
 SAMPLE = Path(__file__).with_name("junit_together_01.xml")
 PASSED = "[sig-apps] Job should delete a job [Conformance]"

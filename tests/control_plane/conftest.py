@@ -10,7 +10,7 @@ import pytest
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import HostConfig
 from cluster.spec import Cluster
-from control_plane import host_config
+from components.control_plane import host_config
 from network.addresses import plan
 from tests import programs
 

@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from cluster.spec import Cloud, Cluster, ClusterSpec
-from control_plane import csi, manifests
-from control_plane.objects import path
+from components.control_plane import csi, manifests
+from components.control_plane.objects import path
 from network.addresses import plan
 from tests.digests import with_digests
 

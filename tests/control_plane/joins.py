@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from control_plane.host.api import ApiError
+from components.control_plane.host.api import ApiError
 from stacks.certificates import new_authority
 from tests.control_plane.real_api import TOKEN, RealApi, running, started, trusting
 from tests.waiting import until
@@ -187,7 +187,7 @@ class Cluster:
 
 @contextmanager
 def joining(program: Callable[[str], Path], folder: Path) -> Iterator[Cluster]:
-    """The flags are those of `control_plane.flags` that joining depends on."""
+    """The flags are those of `components.control_plane.flags` that joining depends on."""
     authority = new_authority("kubernetes")
     (folder / "ca.crt").write_text(authority.certificate)
     (folder / "ca.key").write_text(authority.private_key)

@@ -63,7 +63,7 @@ class Line:
 
 
 class RealApi:
-    """What `control_plane.host.api.Api` can do, to an API that knows one token, which may do everything."""
+    """What `components.control_plane.host.api.Api` can do, to an API that knows one token, which may do everything."""
 
     def __init__(self, port: int) -> None:
         self.port = port

@@ -28,14 +28,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from bench.loopback import Shape, api_server, companions, etcd, started
-from bench.loopback_files import kubeconfig, write
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.spec import Cluster
-from control_plane import flags, host_config, manifests, paths
-from control_plane.host.api import Api, ApiError
+from components.control_plane import flags, host_config, manifests, paths
+from components.control_plane.host.api import Api, ApiError
 from network.addresses import plan
 from stacks.certificates import Request, Signed, issue
+from tests.bench.loopback import Shape, api_server, companions, etcd, started
+from tests.bench.loopback_files import kubeconfig, write
 from tests.ports import free_ports
 from tests.programs import program
 from tests.waiting import until

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from control_plane.host import api
-from control_plane.host.api import Api, ApiError, forever
+from components.control_plane.host import api
+from components.control_plane.host.api import Api, ApiError, forever
 
 EVENTS = [
     {"type": "ADDED", "object": {"n": 1}},

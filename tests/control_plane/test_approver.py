@@ -14,12 +14,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from control_plane.host import csr
-from control_plane.host.api import WATCH_S, ApiError
-from control_plane.host.approver import AGAIN_S, LIST, Approver, Reserved, read
-from control_plane.host.claims import Claims, Refused
-from control_plane.host.following import NotYet
-from control_plane.serving import settings
+from components.control_plane.host import csr
+from components.control_plane.host.api import WATCH_S, ApiError
+from components.control_plane.host.approver import AGAIN_S, LIST, Approver, Reserved, read
+from components.control_plane.host.claims import Claims, Refused
+from components.control_plane.host.following import NotYet
+from components.control_plane.serving import settings
 from network.addresses import plan
 
 RESERVED = Reserved(["api.horus.internal"], ["api", "etcd-main"], ["horus.internal", "cluster.local"])

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from control_plane.host import audit_log
-from control_plane.host.audit_log import Shipper, segments
-from control_plane.host.bucket import BucketError
+from components.control_plane.host import audit_log
+from components.control_plane.host.audit_log import Shipper, segments
+from components.control_plane.host.bucket import BucketError
 
 
 class KilledError(BaseException):

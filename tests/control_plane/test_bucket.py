@@ -22,9 +22,9 @@ from botocore.auth import S3SigV4Auth
 from botocore.exceptions import ClientError
 
 from cluster.outputs import BucketOutput
-from control_plane import audit_log
-from control_plane.host import bucket
-from control_plane.host.bucket import BucketError
+from components.control_plane import audit_log
+from components.control_plane.host import bucket
+from components.control_plane.host.bucket import BucketError
 from tests.ports import free_port
 from tests.programs import program
 from tests.stacks.fake_stores import Answer, Aws, Cloud, moto, serve, told

@@ -13,9 +13,9 @@ from cluster import versions
 from cluster.files import STORAGE_CLASSES
 from cluster.pools import POOL_LABEL, TRUSTED_POOL
 from cluster.spec import Cloud, Cluster
-from control_plane import csi, manifests, render
-from control_plane.csi.drivers import BLOCK, FILE
-from control_plane.csi.rights import NAMESPACE
+from components.control_plane import csi, manifests, render
+from components.control_plane.csi.drivers import BLOCK, FILE
+from components.control_plane.csi.rights import NAMESPACE
 from network.addresses import plan
 from tests.control_plane.csi_support import CLOUDS, cluster
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from cluster.spec import Cloud
-from control_plane import admission
-from control_plane.csi.drivers import BLOCK, FILE
-from control_plane.csi.rights import NAMESPACE
-from control_plane.host import bootstrap
-from control_plane.host.api import ApiError
-from control_plane.host.bootstrap import apply
-from control_plane.objects import applied as admission_applied
+from components.control_plane import admission
+from components.control_plane.csi.drivers import BLOCK, FILE
+from components.control_plane.csi.rights import NAMESPACE
+from components.control_plane.host import bootstrap
+from components.control_plane.host.api import ApiError
+from components.control_plane.host.bootstrap import apply
+from components.control_plane.objects import applied as admission_applied
 from tests.control_plane.csi_support import CLOUDS, applied
 from tests.control_plane.real_api import RealApi, plain
 from tests.sharing import shared
@@ -31,7 +31,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> RealApi:
 
 
 class _Client:
-    """`control_plane.host.api.Api` over the real API of the test."""
+    """`components.control_plane.host.api.Api` over the real API of the test."""
 
     def __init__(self, api: RealApi) -> None:
         self._api = api

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cluster.spec import Cloud
-from control_plane.csi import storage_classes
-from control_plane.csi.drivers import BLOCK, FILE
+from components.control_plane.csi import storage_classes
+from components.control_plane.csi.drivers import BLOCK, FILE
 from tests.control_plane.csi_support import CLOUDS, PARAMETERS, cluster
 
 DEFAULT = "storageclass.kubernetes.io/is-default-class"

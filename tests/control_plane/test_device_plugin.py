@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from control_plane import gpu
+from components.control_plane import gpu
 from tests.waiting import until
 
 pytestmark = [

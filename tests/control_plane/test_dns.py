@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from control_plane import dns
+from components.control_plane import dns
 from network.addresses import plan
 
 TAINT = {"key": "team", "value": "a", "effect": "NoSchedule"}

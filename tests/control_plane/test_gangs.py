@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from control_plane import flags, gangs, units
-from control_plane.host.api import ApiError
-from control_plane.host.following import RETRY_S
-from control_plane.host.gangs import ANSWERED, LABEL, LIST, RESTARTING, WITHIN, Keeper, change, pod_group
+from components.control_plane import flags, gangs, units
+from components.control_plane.host.api import ApiError
+from components.control_plane.host.following import RETRY_S
+from components.control_plane.host.gangs import ANSWERED, LABEL, LIST, RESTARTING, WITHIN, Keeper, change, pod_group
+from components.scheduling import gangs as words
 from network.addresses import plan
-from scheduling import gangs as words
 
 ALPHA = "scheduling.k8s.io/v1alpha2"
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from cluster.spec import Cloud
-from control_plane import gpu, manifests
+from components.control_plane import gpu, manifests
 from network.addresses import plan
 from tests.control_plane.csi_support import cluster
 

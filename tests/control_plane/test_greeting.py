@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from control_plane.host import greeting, leaf, serving
+from components.control_plane.host import greeting, leaf, serving
 from stacks.certificates import Request, issue, new_authority
 from tests.ports import free_port
 

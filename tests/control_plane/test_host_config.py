@@ -12,8 +12,8 @@ import yaml
 
 from cluster import node_labels
 from cluster.artefacts import ArtefactSource
-from control_plane import flags, host_config, kubeadm, manifests, paths, refreshing, units
-from control_plane.host import phases, serving
+from components.control_plane import flags, host_config, kubeadm, manifests, paths, refreshing, units
+from components.control_plane.host import phases, serving
 from network.addresses import plan
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lab" / "api"

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from control_plane.host import bootstrap, phases
-from control_plane.host.api import Api, ApiError
+from components.control_plane.host import bootstrap, phases
+from components.control_plane.host.api import Api, ApiError
 
 LINKS = [
     {"ifname": "lo", "addr_info": [{"local": "127.0.0.1"}]},

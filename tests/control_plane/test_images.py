@@ -16,10 +16,10 @@ from cluster import images
 from cluster.load import load_cluster
 from cluster.sources import without_checksum
 from cluster.spec import Artefacts, Cloud, Cluster
-from control_plane import manifests
-from control_plane.host import bootstrap
-from control_plane.host.api import ApiError
-from control_plane.images import image
+from components.control_plane import manifests
+from components.control_plane.host import bootstrap
+from components.control_plane.host.api import ApiError
+from components.control_plane.images import image
 from network.addresses import plan
 from operations.readiness import NotReadyError, refuse_unready
 from operations.verify import run as verify_run
@@ -142,7 +142,7 @@ def test_kube_proxy_is_by_digest_and_made_anew_only_for_what_changed(
 
 
 def test_what_api_servers_are_told_of_kube_proxy_is_a_digest() -> None:
-    from control_plane.render import _configuration
+    from components.control_plane.render import _configuration
 
     made = with_everything(Cloud.AWS)
     files = {file.path.rpartition("/")[2]: file.text for file in _configuration(made, plan(made))}

@@ -12,9 +12,9 @@ import time
 import pytest
 
 from cluster.files import IN_REGION, JOIN_TOKEN, JOIN_TOKEN_FOR
-from control_plane import host_config, joining, manifests, paths, units
-from control_plane.host import tokens
-from control_plane.host.api import ApiError
+from components.control_plane import host_config, joining, manifests, paths, units
+from components.control_plane.host import tokens
+from components.control_plane.host.api import ApiError
 from network.addresses import plan
 
 SLOT = 1_500_000

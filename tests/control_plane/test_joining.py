@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.quantities import parse_name
-from control_plane import joining, units
-from control_plane.host import joining as program
-from control_plane.host import tokens
-from control_plane.host.api import WATCH_S
-from control_plane.host.following import NotYet
-from control_plane.host.joining import Approver, Claim, Refused, claim, unattested
+from components.control_plane import joining, units
+from components.control_plane.host import joining as program
+from components.control_plane.host import tokens
+from components.control_plane.host.api import WATCH_S
+from components.control_plane.host.following import NotYet
+from components.control_plane.host.joining import Approver, Claim, Refused, claim, unattested
 from network.addresses import plan
 from tests.control_plane.joins import CLIENT, asked_pem, new_key
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from control_plane.host.api import ApiError
-from control_plane.host.following import RETRY_S
-from control_plane.host.labels import CLAIMED, CONFIGMAPS, NODES, TABLE, TRUSTED, Keeper
+from components.control_plane.host.api import ApiError
+from components.control_plane.host.following import RETRY_S
+from components.control_plane.host.labels import CLAIMED, CONFIGMAPS, NODES, TABLE, TRUSTED, Keeper
 
 TOLD = {"site-1": "kind", "kind": "rack=r1"}
 

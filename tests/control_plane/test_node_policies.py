@@ -13,11 +13,11 @@ from cluster.allocations import TEAM_KEY
 from cluster.pools import POOL_LABEL, TRUSTED_POOL
 from cluster.preflight import TAINT
 from cluster.spec import Cluster
-from control_plane import nodes
-from control_plane.host import labels
-from control_plane.host.api import ApiError
-from control_plane.host.bootstrap import apply_all
-from control_plane.objects import applied
+from components.control_plane import nodes
+from components.control_plane.host import labels
+from components.control_plane.host.api import ApiError
+from components.control_plane.host.bootstrap import apply_all
+from components.control_plane.objects import applied
 from operations.drain import MARK
 from operations.repair.health import SKIP
 from tests.control_plane.real_api import RealApi, running
@@ -39,7 +39,7 @@ def cluster(build: Callable[..., Cluster]) -> Cluster:
 
 
 class Client:
-    """`control_plane.host.api.Api` as somebody, over the real API of the test."""
+    """`components.control_plane.host.api.Api` as somebody, over the real API of the test."""
 
     def __init__(self, api: RealApi, user: str = "", group: str = "") -> None:
         self._api, self._who = api, (user, group)

@@ -9,12 +9,12 @@ import pytest
 
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.spec import Cloud
-from control_plane import host_config
+from components.control_plane import host_config
+from components.userdata import Payload
 from network.addresses import plan
 from stacks.azure.hosts import MOST_CUSTOM_DATA, custom_data
 from stacks.azure.store import AzureStore
 from tests.control_plane.csi_support import CLOUDS, cluster
-from userdata import Payload
 
 SHORTEST_BYTES = 65_535
 """What AWS takes of a secret, less a byte, and Azure of custom data ("Virtual Machines - Create Or Update", osProfile), which holds

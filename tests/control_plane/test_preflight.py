@@ -7,9 +7,9 @@ import json
 import pytest
 
 from cluster.preflight import USER
-from control_plane import preflight
-from control_plane.host.api import ApiError
-from control_plane.host.preflight import Gate, patch, wanted
+from components.control_plane import preflight
+from components.control_plane.host.api import ApiError
+from components.control_plane.host.preflight import Gate, patch, wanted
 
 NOW = 1760000000.0  # 2025-10-09T08:53:20Z
 OTHER = {"key": "openai.org/team", "value": "robotics", "effect": "NoSchedule"}
@@ -124,7 +124,7 @@ def test_a_refusal_of_the_api_is_an_error():
 
 
 def test_all_nodes_are_looked_at_first_and_then_what_changes(monkeypatch):
-    monkeypatch.setattr("control_plane.host.preflight.time.time", lambda: NOW)
+    monkeypatch.setattr("components.control_plane.host.preflight.time.time", lambda: NOW)
     api = FakeApi(nodes=[node("True", [OURS]), node("True")], changed=[node("False")])
     Gate(api).follow()
     assert [call[:2] for call in api.calls] == [
@@ -138,7 +138,7 @@ def test_all_nodes_are_looked_at_first_and_then_what_changes(monkeypatch):
 @pytest.mark.parametrize("left_out", ["reason", "message", "lastHeartbeatTime", "status"])
 def test_a_condition_that_lacks_a_field_stops_no_other_node(monkeypatch, left_out):
     """A kubelet may leave them out: the API asks for type and status alone."""
-    monkeypatch.setattr("control_plane.host.preflight.time.time", lambda: NOW)
+    monkeypatch.setattr("components.control_plane.host.preflight.time.time", lambda: NOW)
     odd, other = node("True", [OURS]), node("True", [OURS])
     del odd["status"]["conditions"][1][left_out]
     odd["metadata"]["uid"], other["metadata"]["name"] = "odd", "w-2"
@@ -148,7 +148,7 @@ def test_a_condition_that_lacks_a_field_stops_no_other_node(monkeypatch, left_ou
 
 
 def test_a_node_that_the_api_refuses_stops_no_other(monkeypatch):
-    monkeypatch.setattr("control_plane.host.preflight.time.time", lambda: NOW)
+    monkeypatch.setattr("components.control_plane.host.preflight.time.time", lambda: NOW)
     other = node("True", [OURS])
     other["metadata"] |= {"name": "w-2", "uid": "other"}
     api = FakeApi(403, nodes=[node("True", [OURS]), other])

@@ -13,14 +13,14 @@ import pytest
 from kubernetes import client
 from menagerie_host import joining as joining_host
 
-from audit.evidence import API_LISTS, Evidence
-from audit.joining import no_token_approves_itself
-from audit.model import Finding
+from cluster.audit.evidence import API_LISTS, Evidence
+from cluster.audit.joining import no_token_approves_itself
+from cluster.audit.model import Finding
 from cluster.files import IN_REGION, JOIN_TOKEN_FOR
-from control_plane import joining
-from control_plane.host import bootstrap, csr, tokens
-from control_plane.host.joining import Approver
-from control_plane.objects import applied
+from components.control_plane import joining
+from components.control_plane.host import bootstrap, csr, tokens
+from components.control_plane.host.joining import Approver
+from components.control_plane.objects import applied
 from operations.tokens import join_tokens
 from tests.control_plane.joins import CLIENT, CSR, AsHosts, Cluster, asked_pem, kubeadms_own, new_key
 from tests.control_plane.joins import joining as cluster_that_is_joined

@@ -14,16 +14,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clients.access import Access
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.outputs import ArtefactOutput, ClusterOutputs
 from cluster.releases import SUPPORTED
 from cluster.spec import Cluster
 from cluster.versions import KUBERNETES
-from control_plane import flags, kubeadm, paths, scheduler
-from control_plane.flags import Flags
-from control_plane.render import host_config
+from components.control_plane import flags, kubeadm, paths, scheduler
+from components.control_plane.flags import Flags
+from components.control_plane.render import host_config
 from network import addresses
-from operations.access import Access
 from operations.upgrade import versions
 from stacks.certificates import new_authority
 from stacks.pki import encryption_config

@@ -10,8 +10,8 @@ import json
 import pytest
 from cryptography import x509
 
-from control_plane.host import leaf, phases, renewal, serving
-from control_plane.host.der import Malformed
+from components.control_plane.host import leaf, phases, renewal, serving
+from components.control_plane.host.der import Malformed
 from stacks import certificates
 from stacks.certificates import Request, issue, new_authority
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from audit.evidence import Kind, Report
-from control_plane import reports
-from control_plane.host import report
-from control_plane.host.api import Api, ApiError
-from control_plane.objects import applied
+from cluster.audit.evidence import Kind, Report
+from components.control_plane import reports
+from components.control_plane.host import report
+from components.control_plane.host.api import Api, ApiError
+from components.control_plane.objects import applied
 from tests.control_plane.real_api import RealApi, plain
 from tests.sharing import shared
 
@@ -27,7 +27,7 @@ def document(host: str, taken: float) -> str:
 
 
 class AsReporter:
-    """`control_plane.host.api.Api` over the real API of the test, with the rights of host-report."""
+    """`components.control_plane.host.api.Api` over the real API of the test, with the rights of host-report."""
 
     apply = Api.apply
 

@@ -9,9 +9,9 @@ from http import HTTPStatus
 import pytest
 
 from cluster.spec import Cluster
-from control_plane import manifests
-from control_plane.flags import KONNECTIVITY_AUDIENCE
-from control_plane.host.api import ApiError
+from components.control_plane import manifests
+from components.control_plane.flags import KONNECTIVITY_AUDIENCE
+from components.control_plane.host.api import ApiError
 from network.addresses import plan
 from tests.control_plane.serving_support import Plane, agent, listener, tunnels, up, wait
 from tests.ports import own_network

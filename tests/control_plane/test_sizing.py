@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.load import find_cluster, load_cluster
-from control_plane import flags, scheduler, sizing
+from components.control_plane import flags, scheduler, sizing
 from network.addresses import plan
 
 ROOT = Path(__file__).parents[2]
-DOCS = (ROOT / "docs" / "scale.md").read_text()
+DOCS = (ROOT / "docs" / "explanation" / "scale.md").read_text()
 
 
 @given(st.integers(0, 20_000), st.integers(0, 20_000))

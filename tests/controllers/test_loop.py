@@ -10,12 +10,12 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from clients.lease import HeldError, Lease, LostTheLockError
 from controllers.program import loop as module
 from controllers.program.access import PodAccess
 from controllers.program.loop import MEANINGS, PREFIX, Loop
 from controllers.program.work import Outcome
-from operations.lease import HeldError, Lease, LostTheLockError
-from tenancy.directory.model import DirectoryError
+from controllers.tenancy.directory.model import DirectoryError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -171,5 +171,5 @@ def test_without_the_lease_nothing_is_written_and_all_is_read(monkeypatch: pytes
 
 
 def test_every_metric_is_in_the_page_for_operators() -> None:
-    page = (ROOT / "docs" / "controllers.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "controllers.md").read_text()
     assert [name for name in MEANINGS if f"`{PREFIX}{name}`" not in page] == []

@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
+from clients.kube import key_of
 from cluster.pools import TRUSTED_POOL, Taint, TaintEffect
+from cluster.project import ROOT
 from cluster.spec import Cluster
 from controllers import contents, gather
 from controllers.apply import removable
 from controllers.image import PACKAGES
 from controllers.kinds import KINDS, TENANCY_CAPACITY, TENANCY_SYNC, Kind, wanted
 from controllers.manifests import CONFIG_HASH, MOST_BYTES, NAMESPACE, Wanted, objects
-from operations.kube import key_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "lab" / "controllers.txt"
 TENANCY: dict[str, Any] = {
@@ -132,8 +133,8 @@ def test_the_image_that_runs_is_taken_again_and_two_are_not_chosen_between() -> 
 
 def test_the_program_imports_none_of_what_builds_clusters_and_only_packages_that_the_image_has() -> None:
     modules = contents.modules()
-    folders = {path.relative_to(contents.ROOT).parts[0] for path in modules}
-    assert folders == {"cluster", "controllers", "operations", "tenancy"}
+    folders = {path.relative_to(ROOT).parts[0] for path in modules}
+    assert folders == {"clients", "cluster", "controllers", "operations"}
     names = {name.split(".")[0] for path in modules for name in contents.imported(path)}
     foreign = {name for name in names if name not in sys.stdlib_module_names and name not in folders}
     packages = {name.lower().replace("-", "_").replace("pyyaml", "yaml") for name in contents.PYTHON_PACKAGES}
@@ -141,7 +142,7 @@ def test_the_program_imports_none_of_what_builds_clusters_and_only_packages_that
 
 
 def test_the_requirements_of_the_image_are_pinned_by_hash_and_closed() -> None:
-    text = contents.requirements((contents.ROOT / "requirements.lock").read_text())
+    text = contents.requirements((ROOT / "requirements.lock").read_text())
     names = re.findall(r"^([a-z0-9-]+)==", text, re.MULTILINE)
     assert {"kubernetes", "ldap3", "pyasn1", "pydantic-core", "pyyaml", "urllib3", "certifi"} <= set(names)
     assert {"pulumi", "aiohttp", "rich", "typer", "jinja2"} & set(names) == set()

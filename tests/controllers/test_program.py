@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from cluster.project import ROOT
 from controllers import contents
 from controllers.image import CODE, build, push
 from controllers.kinds import TENANCY_SYNC
 from controllers.program.loop import PREFIX
-from oci.debian import ImageError
 from tests.control_plane.real_api import started
 from tests.controllers.account import DIRECTORY, token_of
 from tests.controllers.image import Container, config_of, layers_of, unpack
@@ -26,6 +26,7 @@ from tests.ports import free_ports
 from tests.programs import program
 from tests.tenancy.real import Server
 from tests.waiting import until
+from tools.oci.debian import ImageError
 
 pytestmark = [
     pytest.mark.xdist_group("controllers"),
@@ -61,7 +62,7 @@ def test_it_has_no_shell_no_package_manager_and_no_more_of_ours_than_is_imported
     programs = sorted(name for name in names if name.startswith(("usr/bin/", "usr/sbin/")))
     assert [name for name in programs if "python3.11" not in name] == []
     ours = {name.removeprefix(f"{CODE}/") for name in names if name.startswith(f"{CODE}/") and name.endswith(".py")}
-    assert ours == {str(path.relative_to(contents.ROOT)) for path in contents.modules()}
+    assert ours == {str(path.relative_to(ROOT)) for path in contents.modules()}
     packages = {name.split("/")[3] for name in names if name.startswith("opt/menagerie/packages/")}
     assert {"kubernetes", "ldap3", "pydantic"} <= packages
     assert not packages & {"pulumi", "ansible", "rich", "typer", "highspy", "numpy", "aiohttp", "bin"}
@@ -94,7 +95,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
 
 
 def test_python_in_it_imports_all_that_the_program_may_need(container: Container) -> None:
-    modules = [str(path.relative_to(contents.ROOT).with_suffix("")).replace("/", ".") for path in contents.modules()]
+    modules = [str(path.relative_to(ROOT).with_suffix("")).replace("/", ".") for path in contents.modules()]
     program = "import sys, importlib, ssl, getpass, encodings.idna\n"
     program += f"for name in {[name.removesuffix('.__init__') for name in modules]!r}: importlib.import_module(name)\n"
     program += (

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from clients.lease import Lease
 from cluster.allocations import SYSTEM_LABEL
 from controllers.apply import Controllers
 from controllers.kinds import TENANCY_CAPACITY, TENANCY_SYNC, Kind
 from controllers.manifests import NAMESPACE, Wanted
 from controllers.program.work import TenancyCapacity, TenancySync
-from operations.lease import Lease
-from tenancy.sync.objects import EDITORS, MANAGED_LABEL, MANAGER, OWNER_ROLE, OWNERS
+from controllers.tenancy.sync.objects import EDITORS, MANAGED_LABEL, MANAGER, OWNER_ROLE, OWNERS
 from tests.control_plane.real_api import TOKEN
 from tests.controllers.account import APPLY, DIRECTORY, MERGE, Account, token_of
 from tests.tenancy.hosts import teams

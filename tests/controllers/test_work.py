@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from controllers.program.work import Outcome, TenancySync
-from tenancy.directory.model import DirectoryError
+from controllers.tenancy.directory.model import DirectoryError
 
 
 class Nowhere:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from clients.access import ROOT, Access
 from cluster.load import find_cluster, load_cluster
 from cluster.spec import Cluster
-from operations.access import ROOT, Access
 from operations.stack import access_to, has_stack
 from tests.lab.support import menagerie
 

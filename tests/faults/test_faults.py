@@ -1,4 +1,4 @@
-"""Every fault of `bench.faults` once, under load; README.md beside this says what was found so far."""
+"""Every fault of `tests.bench.faults` once, under load; README.md beside this says what was found so far."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from bench.faults import FAULTS, Fault, attempt
+from clients.access import Access
 from cluster.spec import Cluster
-from operations.access import Access
+from tests.bench.faults import FAULTS, Fault, attempt
 from tests.lab.support import menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from flows.flow import Protocol, Role, into, out_of
+from components.flows.flow import Protocol, Role, into, out_of
 from network.addresses import ROLES
 
 REGION = {"cpu": {"machine": "m", "max": 3}}

@@ -10,10 +10,10 @@ from hypothesis import given
 
 from cluster.artefacts import ArtefactSource
 from cluster.network import NODE_PORTS
-from control_plane.ports import API_PORT
-from flows.flow import CLOUD_SIDE, OWN, Protocol, Role, closed, into, out_of, roles
-from flows.reference import reference
-from flows.table import flows
+from components.control_plane.ports import API_PORT
+from components.flows.flow import CLOUD_SIDE, OWN, Protocol, Role, closed, into, out_of, roles
+from components.flows.reference import reference
+from components.flows.table import flows
 from tests.flows.support import CEPH, ETCDS, PUBLIC, REGION, ROCE, SHAPES, VPN, WORKERS, between, ports_into
 
 ROOT = Path(__file__).parents[2]
@@ -214,7 +214,7 @@ def test_a_reason_is_a_sentence_that_every_firewall_takes_as_a_comment(build, ch
 
 
 def test_the_reference_of_flows_is_current(build):
-    path = ROOT / "docs" / "flows.md"
+    path = ROOT / "docs" / "reference" / "flows.md"
     text = reference(flows(build(EVERYONE)))
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         path.write_text(text)

@@ -8,13 +8,13 @@ from itertools import product
 import pytest
 
 from cluster.artefacts import ArtefactSource
-from control_plane.ports import API_PORT, KONNECTIVITY_PORT
-from flows.flow import Protocol, Role, ranges
-from flows.table import flows
-from lab import plan as lab_plan
-from lab import rules
-from lab.prepare import lab_spec
+from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from components.flows.flow import Protocol, Role, ranges
+from components.flows.table import flows
 from network.addresses import plan
+from sandbox.lab import plan as lab_plan
+from sandbox.lab import rules
+from sandbox.lab.prepare import lab_spec
 from stacks.lab.workers import between_workers, workers_in_region
 
 REGION = {"pools": {"region": {"machine": "lab-small", "min": 1, "max": 1}}}

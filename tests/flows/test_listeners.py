@@ -11,11 +11,11 @@ import yaml
 from hypothesis import given
 
 from cluster.network import NODE_PORTS
-from control_plane import kubeadm, manifests, units
+from components.control_plane import kubeadm, manifests, units
+from components.flows.flow import Protocol, Role, roles
+from components.flows.table import flows
 from etcd.flags import flags
 from etcd.members import agent_port, members
-from flows.flow import Protocol, Role, roles
-from flows.table import flows
 from network.addresses import ROLES, plan
 from network.flannel import net_conf
 from tests.flows.support import ETCDS, SHAPES, WORKERS, between, ports_into

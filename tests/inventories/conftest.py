@@ -10,8 +10,8 @@ from cluster.artefacts import catalogue
 from cluster.load import load_cluster
 from cluster.outputs import ArtefactOutput, ClusterOutputs, SshOutput
 from cluster.spec import Cluster
+from components.workers.group_vars import declared, read_variables
 from inventories.build import Inventory, build
-from workers.group_vars import declared, read_variables
 
 ROOT = Path(__file__).parents[2]
 LAB = ROOT / "inventories" / "lab"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from components.workers.group_vars import roles
 from inventories.build import Inventory
 from inventories.desired import desired
-from workers.group_vars import roles
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
-from lab import networks, plan
+from sandbox.lab import networks, plan
 from tests.stacks.fake_stores import Cloud, handler
 
 _CLONE_NEWNET = 0x40000000  # setns(2)

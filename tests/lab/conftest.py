@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.toolkit import killed_up
+from tests.bench.toolkit import killed_up
 from tests.lab.support import Run, menagerie, traces
 
 

@@ -14,7 +14,7 @@ from cryptography.x509.oid import NameOID
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from operations.waiting import wait_until
+from clients.waiting import wait_until
 
 SIGNER = "kubernetes.io/kube-apiserver-client"
 

@@ -11,8 +11,8 @@ from typing import IO, Any
 
 from kubernetes import client
 
+from clients.waiting import wait_until
 from operations.verify.workload import IMAGE
-from operations.waiting import wait_until
 
 NAME, PORT = "asked-all-the-time", 8080
 SERVE = f"mkdir -p /tmp/www && hostname > /tmp/www/index.html && exec httpd -f -p {PORT} -h /tmp/www"

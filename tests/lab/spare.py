@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lab import datacentre, hosts, plan
+from sandbox.lab import datacentre, hosts, plan
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab import cgroups, state
+from sandbox.lab import cgroups, state
 
 ROOT = Path(__file__).resolve().parents[2]
 MENAGERIE = ROOT / "menagerie"

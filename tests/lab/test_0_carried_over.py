@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from kubernetes import client, config
 
-from operations.waiting import wait_until
+from clients.waiting import wait_until
 from tests.lab.probe import probing
 from tests.lab.support import ROOT, asking_often
 
@@ -51,9 +51,10 @@ class Checkout:
         return json.loads(done.stdout)
 
     def inside(self, host: str) -> list[str]:
-        """The beginning of a command that runs on a host, until its next boot."""
-        told = "import json, sys; from lab import hosts; print(json.dumps(hosts.inside(sys.argv[1], [])))"
-        command = [self.root / ".venv" / "bin" / "python", "-c", told, host]
+        """The start of a command that runs on a host, until its next boot."""
+        module = "sandbox.lab.hosts" if (self.root / "sandbox").exists() else "lab.hosts"
+        program = f"import json, sys, {module} as hosts; print(json.dumps(hosts.inside(sys.argv[1], [])))"
+        command = [self.root / ".venv" / "bin" / "python", "-c", program, host]
         return json.loads(subprocess.run(command, cwd=self.root, capture_output=True, text=True, check=True).stdout)
 
     def kubeconfig(self) -> str:
@@ -96,7 +97,7 @@ def test_a_cluster_of_the_former_release_is_carried_over_without_a_stop(checkout
     assert set(nodes) == {*SITE, REGION}
     there = checkout.inside(SITE[0])
     with probing(checkout.api(), there) as probe:
-        # In a lab `up` makes it anew as it stands, and its pods with it (docs/upgrade.md).
+        # In a lab `up` makes it anew as it stands, and its pods with it (docs/how-to/upgrade.md).
         checkout.kubectl("drain", REGION, "--ignore-daemonsets", "--delete-emptydir-data")
         checkout.git("checkout", "-q", "--detach", now.strip())
         checkout.run("up", "lab", "--yes")

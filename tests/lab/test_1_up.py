@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from kubernetes import client
 
+from clients.etcd_client import EtcdClient
 from cluster.load import find_cluster, load_cluster
-from operations.etcds.client import EtcdClient
 from operations.stack import access_to
 from tests.lab.support import ROOT, Run, menagerie
 
@@ -64,7 +64,7 @@ def test_the_kubeconfig_works_with_the_kubectl_that_came_with_the_lab_and_only_i
 
 
 def test_a_command_inside_a_host_has_its_own_output_and_exit_code(lab: Run) -> None:
-    command = [sys.executable, "-m", "lab", "run", "worker-1", "sh", "-c", "uname -n; exit 7"]
+    command = [sys.executable, "-m", "sandbox.lab", "run", "worker-1", "sh", "-c", "uname -n; exit 7"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (7, "worker-1\n"), done.stderr
 

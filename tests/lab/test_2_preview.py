@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.hosts import run as on_host
+from sandbox.lab.hosts import run as on_host
 from tests.lab.support import Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]

@@ -11,18 +11,18 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import NotFoundException
 
+from clients.waiting import is_ready, nodes_missing, wait_until
 from cluster import versions
 from cluster.files import JOIN_TOKEN
 from cluster.load import find_cluster, load_cluster
-from control_plane import joining
-from control_plane.host import csr
-from lab import hosts, plan
+from components.control_plane import joining
+from components.control_plane.host import csr
+from components.workers import metadata, render
 from operations.stack import access_to
 from operations.verify.workload import Pod, Workload, workload
-from operations.waiting import is_ready, nodes_missing, wait_until
+from sandbox.lab import hosts, plan
 from tests.control_plane.joins import CLIENT, CSR, asked_pem, new_key
 from tests.lab.support import ROOT, Run, menagerie
-from workers import metadata, render
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 

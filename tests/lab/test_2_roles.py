@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from lab.hosts import run as on_host
-from operations.waiting import wait_until
+from clients.waiting import wait_until
+from sandbox.lab.hosts import run as on_host
 from tests.lab.support import ROOT, Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]

@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from clients.waiting import wait_until
 from cluster.load import load_cluster
-from lab.hosts import run as on_host
 from operations.stack import access_to
-from operations.waiting import wait_until
+from sandbox.lab.hosts import run as on_host
 from tests.control_plane.serving_support import SIGNER, request
 from tests.lab.support import ROOT, Run
 

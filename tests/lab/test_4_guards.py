@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cgroups, hosts, state
+from sandbox.lab import cgroups, hosts, state
 from tests.lab.support import ROOT, Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]

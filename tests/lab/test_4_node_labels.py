@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from clients.waiting import wait_until
 from cluster import places
 from cluster.load import load_cluster
 from cluster.pools import POOL_LABEL, TRUSTED_POOL
 from cluster.spec import Cluster
-from lab import hosts
 from operations.drain import MARK
 from operations.stack import access_to
-from operations.waiting import wait_until
+from sandbox.lab import hosts
 from tests.lab.support import ROOT, Run
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(600)]

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 from kubernetes import client
 
+from clients.waiting import wait_until
 from cluster.load import find_cluster, load_cluster
-from lab import hosts
 from operations.stack import access_to
-from operations.waiting import wait_until
+from sandbox.lab import hosts
 from tests.lab.probe import NAME, workload
 from tests.lab.support import ROOT, Run, menagerie
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from kubernetes import client
 
+from clients.waiting import is_ready, wait_until
 from cluster.load import find_cluster, load_cluster
 from operations.stack import access_to
 from operations.verify.workload import workload
-from operations.waiting import is_ready, wait_until
 from tests.lab.support import ROOT, Run
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]

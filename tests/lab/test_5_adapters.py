@@ -17,12 +17,12 @@ import pytest
 
 from cluster.artefacts import ArtefactSource
 from cluster.files import HostConfig, HostFile, SecretRef
-from lab import datacentre, hosts, plan
-from lab.hosts import HostSpec
+from components.userdata import Payload, render
+from sandbox.lab import datacentre, hosts, plan
+from sandbox.lab.hosts import HostSpec
 from tests.lab.clouds import served
 from tests.lab.support import Run
 from tests.stacks.fake_stores import Answer, Aws, Azure, Cloud, Gcp, moto
-from userdata import Payload, render
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]
 

@@ -11,14 +11,14 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from bench import on_lab
+from clients.waiting import wait_until
 from cluster.allocations import TEAM_KEY
 from cluster.load import load_cluster
 from controllers.manifests import NAMESPACE
-from lab import plan
 from operations.stack import access_to
 from operations.verify.workload import CONTAINER_SECURITY, IMAGE
-from operations.waiting import wait_until
+from sandbox.lab import plan
+from tests.bench import on_lab
 from tests.lab.people import Person
 from tests.lab.support import Run, menagerie
 

@@ -10,15 +10,15 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from bench import on_lab
+from clients.lease import Lease
+from clients.waiting import wait_until
 from cluster.autoscaler import LEASE
 from cluster.load import find_cluster, load_cluster
 from cluster.spec import Cluster
-from operations.lease import Lease
+from components.scheduling import gangs
 from operations.stack import access_to
 from operations.verify.workload import IMAGE
-from operations.waiting import wait_until
-from scheduling import gangs
+from tests.bench import on_lab
 from tests.lab.support import ROOT, Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2400)]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from lab.hosts import run as on_host
+from sandbox.lab.hosts import run as on_host
 from tests.lab.support import ROOT, Run, menagerie
 from tests.programs import file
 

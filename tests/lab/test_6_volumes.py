@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cluster.spec import Cloud
-from control_plane.csi.rights import NAMESPACE
+from components.control_plane.csi.rights import NAMESPACE
 from tests.control_plane.csi_support import CLOUDS, applied
 from tests.lab.support import ROOT, Run, menagerie
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.hosts import run as on_host
+from sandbox.lab.hosts import run as on_host
 from tests.lab.support import Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 import pytest
 from kubernetes import client
 
+from clients.access import Access
+from clients.buckets import open_bucket
+from clients.waiting import wait_until
 from cluster.load import find_cluster, load_cluster
-from control_plane import audit_log
-from lab import hosts
-from operations.access import Access
+from components.control_plane import audit_log
 from operations.audit_logs import newest
-from operations.buckets import open_bucket
 from operations.stack import access_to
-from operations.waiting import wait_until
+from sandbox.lab import hosts
 from tests.lab.support import ROOT, Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(1200)]

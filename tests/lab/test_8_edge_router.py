@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
+from clients.waiting import wait_until
 from cluster.load import find_cluster, load_cluster
 from cluster.sites import Vpn
 from inventories import gateways
 from inventories.build import Inventory
 from inventories.report import RunReport
 from inventories.run import run
-from lab import hosts
 from network import swanctl
 from network.gateway import EdgeRouter, Joined, routers
-from operations.waiting import wait_until
+from sandbox.lab import hosts
 from tests.lab.spare import host, on, put
 from tests.lab.support import ROOT, Run
 from tests.vpn.world import KEY, USER_SPACE, answering

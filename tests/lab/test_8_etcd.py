@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from bench import on_lab
-from bench.clients import load
-from bench.history import violations
-from bench.injections import do
+from clients.access import Access
 from cluster.load import find_cluster, load_cluster
-from operations.access import Access
 from operations.stack import access_to
+from tests.bench import on_lab
+from tests.bench.clients import load
+from tests.bench.history import violations
+from tests.bench.injections import do
 from tests.lab.support import ROOT, Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]

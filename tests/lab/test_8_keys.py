@@ -9,8 +9,8 @@ from contextlib import suppress
 
 import pytest
 
-from lab.errors import LabError
-from lab.hosts import run as on_host
+from sandbox.lab.errors import LabError
+from sandbox.lab.hosts import run as on_host
 from tests.lab.support import ROOT, Run, asking_often, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak, pytest.mark.timeout(2400)]

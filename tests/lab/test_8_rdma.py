@@ -15,7 +15,7 @@ import pytest
 from inventories.build import Inventory
 from inventories.report import RunReport
 from inventories.run import run
-from lab import hosts
+from sandbox.lab import hosts
 from tests.lab.spare import host, on, put
 from tests.lab.support import Run
 from tests.roles import roce_cards

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from clients.waiting import is_ready
 from cluster.load import find_cluster, load_cluster
-from lab import hosts
 from operations.stack import access_to
-from operations.waiting import is_ready
+from sandbox.lab import hosts
 from tests.lab.support import ROOT, Run, menagerie
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(1200)]

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from bench import on_lab
 from cluster import versions
 from cluster.artefacts import KUBERNETES_PROGRAMS
 from cluster.load import find_cluster, load_cluster
-from lab import hosts, releases
 from operations.stack import access_to
+from sandbox.lab import hosts, releases
+from tests.bench import on_lab
 from tests.lab.probe import Probe, probing
 from tests.lab.support import ROOT, Run, menagerie
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import cgroups, state
+from sandbox.lab import cgroups, state
 
 
 @pytest.fixture

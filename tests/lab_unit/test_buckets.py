@@ -15,8 +15,8 @@ import pytest
 from cluster.outputs import BucketOutput
 from etcd import backups as place
 from etcd.host.menagerie_etcd.repository import Repository
-from lab import buckets, mounts, plan, processes, state
-from lab.plan import LabSpec
+from sandbox.lab import buckets, mounts, plan, processes, state
+from sandbox.lab.plan import LabSpec
 from tests.ports import free_port
 from tests.programs import built, needs
 from tests.waiting import until

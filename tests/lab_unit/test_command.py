@@ -1,4 +1,4 @@
-"""The command `python -m lab`."""
+"""The command `python -m sandbox.lab`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import asdict
 import pytest
 from typer.testing import CliRunner
 
-from lab import hosts, networks, plan, services, state
-from lab.__main__ import app
-from lab.errors import LabError
-from lab.plan import LabSpec
+from sandbox.lab import hosts, networks, plan, services, state
+from sandbox.lab.__main__ import app
+from sandbox.lab.errors import LabError
+from sandbox.lab.plan import LabSpec
 
 AddHost = Callable[..., None]
 SPEC = LabSpec("lab", "10.77.0.0/24", {}, "10.77.0.10", (), "/image", "", "", "")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lab import disk, state
-from lab.errors import LabError
+from sandbox.lab import disk, state
+from sandbox.lab.errors import LabError
 
 FULL = Path("/dev/full")
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 
 import pytest
 
-from lab import hosts, mounts, networks, processes, seed
-from lab.errors import LabError
-from lab.hosts import HostSpec
-from lab.plan import LabSpec
-from lab.processes import Daemon
+from sandbox.lab import hosts, mounts, networks, processes, seed
+from sandbox.lab.errors import LabError
+from sandbox.lab.hosts import HostSpec
+from sandbox.lab.plan import LabSpec
+from sandbox.lab.processes import Daemon
 
 SPEC = LabSpec("lab", "10.77.0.0/24", {}, "10.77.0.10", (), "/image", "", "", "")
 AddHost = Callable[..., None]
@@ -46,7 +46,7 @@ def test_killing_a_host_that_is_not_there_names_the_nearest(add_host: AddHost) -
 
 
 def test_a_name_like_no_hosts_is_told_where_they_are_listed(add_host: AddHost) -> None:
-    with pytest.raises(LabError, match="no host xyz; `.venv/bin/python -m lab` lists"):
+    with pytest.raises(LabError, match="no host xyz; `.venv/bin/python -m sandbox.lab` lists"):
         hosts.kill("xyz")
 
 

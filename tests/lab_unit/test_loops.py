@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lab import loops
-from lab.errors import LabError
+from sandbox.lab import loops
+from sandbox.lab.errors import LabError
 
 SIZE = 64 << 20
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import networks
+from sandbox.lab import networks
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="network namespaces need root")
 

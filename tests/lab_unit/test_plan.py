@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab import plan
-from lab.plan import LabSpec
+from sandbox.lab import plan
+from sandbox.lab.plan import LabSpec
 
 SPEC = LabSpec(
     cluster="lab",

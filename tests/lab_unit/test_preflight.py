@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import preflight, rootfs
-from lab.errors import LabError, PreflightError
-from lab.plan import LabSpec
-from lab.preflight import Machine
+from sandbox.lab import preflight, rootfs
+from sandbox.lab.errors import LabError, PreflightError
+from sandbox.lab.plan import LabSpec
+from sandbox.lab.preflight import Machine
 
 SPEC = LabSpec("lab", "10.77.0.0/24", {"r1": "10.78.1.0/24"}, "10.77.0.10", (), "", "", "", "")
 GOOD = Machine(

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lab import artefacts, images, prepare, rootfs
-from lab.artefacts import MirrorTree
-from lab.errors import LabError
-from lab.images import ImageStore
+from sandbox.lab import artefacts, images, prepare, rootfs
+from sandbox.lab.artefacts import MirrorTree
+from sandbox.lab.errors import LabError
+from sandbox.lab.images import ImageStore
 from tools import build
 
 Make = Callable[[str], None]

@@ -5,9 +5,9 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from lab import balancer, rules
-from lab.balancer import BalancerSpec
-from lab.plan import LabSpec
+from sandbox.lab import balancer, rules
+from sandbox.lab.balancer import BalancerSpec
+from sandbox.lab.plan import LabSpec
 
 GOLDEN = Path(__file__).parent / "golden"
 BALANCER = BalancerSpec(

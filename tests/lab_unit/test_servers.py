@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import mirror_server, state, store_server
+from sandbox.lab import mirror_server, state, store_server
 
 Get = Callable[[str], tuple[int, bytes]]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cluster.shared import NewerDataError
-from lab import cgroups, clean, mounts, networks, nspawn, state
-from lab.errors import ForeignLabError
+from sandbox.lab import cgroups, clean, mounts, networks, nspawn, state
+from sandbox.lab.errors import ForeignLabError
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cluster.check import check
 from cluster.subnets import region_subnets, worker_ranges, zone_subnets
-from control_plane.serving import settings
+from components.control_plane.serving import settings
 from network.addresses import plan
 
 

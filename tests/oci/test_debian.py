@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from oci import debian, tar
+from tools.oci import debian, tar
 
 APT = """#!/bin/sh
 echo "$@" >>{log}

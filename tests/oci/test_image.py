@@ -10,8 +10,8 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from oci import tar
-from oci.image import Image, write, write_layout
+from tools.oci import tar
+from tools.oci.image import Image, write, write_layout
 
 
 def image(file: Path) -> Image:

@@ -41,7 +41,7 @@ def outputs(load_balancer_status: str | None = None) -> ClusterOutputs:
 
 @dataclass
 class FakeAccess:
-    """What `operations.access.Access` offers, of an API without TLS."""
+    """What `clients.access.Access` offers, of an API without TLS."""
 
     outputs: ClusterOutputs
     url: str = ""

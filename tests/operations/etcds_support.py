@@ -18,12 +18,12 @@ from menagerie_etcd.agent import Agent, Server
 from menagerie_etcd.agent_settings import Settings, read
 from menagerie_etcd.payload import Payload
 
+from clients.etcd_client import Listed
 from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput
 from cluster.spec import Cluster, RoleName
 from etcd import agent as told
 from etcd.members import members, settings
 from network.addresses import plan
-from operations.etcds.client import Listed
 from operations.etcds.look import Etcd, View, look, reach
 from operations.etcds.settling import once_settled
 from operations.etcds.snapshots import Snapshot

@@ -10,7 +10,7 @@ from tests.operations.real_cluster import World
 
 
 class Operator:
-    """Stands for `operations.access.Access`."""
+    """Stands for `clients.access.Access`."""
 
     def __init__(self, world: World) -> None:
         self.outputs, self.api = outputs(), world.api

@@ -22,10 +22,10 @@ from typing import Any
 
 from kubernetes import client
 
+from clients.remote.executor import UNREACHABLE, Done
 from cluster import preflight, versions
 from operations.reboot import order
 from operations.reboot_needs import PROGRAM
-from remote.executor import UNREACHABLE, Done
 from tests.control_plane.real_api import TOKEN, RealApi, running, spending_memory
 from tests.programs import program
 from tests.waiting import until

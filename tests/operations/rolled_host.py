@@ -13,13 +13,13 @@ from typing import Any
 from menagerie_etcd.system import Failure
 
 from cluster.spec import Cluster
+from components.userdata import Payload
 from etcd import render
 from etcd.members import Member
 from etcd.templates import unit_name
 from network.addresses import plan
 from tests.etcd.real import Fleet, until
 from tests.userdata import placed
-from userdata import Payload
 
 APPLY = "menagerie-apply@"
 AGENT = "menagerie-agent.service"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from operations.access import Access, forget_runtime, runtime_dir
+from clients.access import Access, forget_runtime, runtime_dir
 from tests.operations.conftest import outputs
 
 

@@ -8,7 +8,7 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from operations.api_client import ApiClient
+from clients.api_client import ApiClient
 
 
 @pytest.fixture

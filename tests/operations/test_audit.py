@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from audit.decide import decided, results
-from audit.evidence import Attempt, Kind, Report
-from audit.model import Status
+from clients.remote.executor import Done
+from cluster.audit.decide import decided, results
+from cluster.audit.evidence import Attempt, Kind, Report
+from cluster.audit.model import Status
 from cluster.spec import Cluster
 from cluster.subnets import worker_ranges
 from operations import audit, trials
-from remote.executor import Done
 from tests.operations.conftest import FakeAccess, FakeServer, outputs
 from tests.operations.real_cluster import Ended, World
 

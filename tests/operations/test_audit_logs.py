@@ -16,12 +16,12 @@ import pytest
 from kubernetes import client
 from moto.server import ThreadedMotoServer
 
+from clients.access import Access
 from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
-from control_plane import audit_log, flags
-from control_plane.host import bucket
-from control_plane.host.audit_log import Shipper
-from operations.access import Access
+from components.control_plane import audit_log, flags
+from components.control_plane.host import bucket
+from components.control_plane.host.audit_log import Shipper
 from operations.audit_logs import BucketSilentError, Newest, Server, newest, servers, shipped
 from operations.status import work
 from tests import programs
@@ -146,8 +146,8 @@ def in_bucket(kept: BucketOutput) -> list[Mapping[str, Any]]:
 def test_the_newest_object_is_found_over_boots_and_folders_although_a_clock_was_wrong(
     kept: BucketOutput, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("control_plane.host.audit_log.BLOCK", 2)
-    monkeypatch.setattr("control_plane.host.audit_log.QUIET_S", 0.0)
+    monkeypatch.setattr("components.control_plane.host.audit_log.BLOCK", 2)
+    monkeypatch.setattr("components.control_plane.host.audit_log.QUIET_S", 0.0)
     ahead = shipper(kept, tmp_path / "a", "api-1", "aaaaaaaa", ahead_s=86_400 * 365)
     ahead.step()
     last = shipper(kept, tmp_path / "a", "api-1", "bbbbbbbb")
@@ -201,13 +201,13 @@ def test_gaps_are_told() -> None:
 def test_status_has_a_line_for_each_api_server(
     kept: BucketOutput, lab: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("control_plane.host.audit_log.QUIET_S", 0.0)
+    monkeypatch.setattr("components.control_plane.host.audit_log.QUIET_S", 0.0)
     shipper(kept, tmp_path, "api-1").step()
     both = (Server("api-1", NOW), Server("api-2", NOW - timedelta(hours=1)))
     monkeypatch.setattr(work, "servers", lambda *_: both)
     items = {item.name: item for item in work.audit_logs(lab, access_to(kept), ANY)}
     assert [(name, item.ok) for name, item in items.items()] == [("api-1", True), ("api-2", False)]
-    assert "docs/audit-logs.md" in items["api-2"].help
+    assert "docs/explanation/audit-logs.md" in items["api-2"].help
 
 
 def test_a_bucket_that_is_not_there_or_does_not_answer_is_one_line_that_says_so(

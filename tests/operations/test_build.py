@@ -8,12 +8,12 @@ from types import SimpleNamespace
 
 import pytest
 
+from clients.access import runtime_dir
 from cluster.load import load_cluster
 from cluster.outputs import BucketOutput
 from inventories.matching import NothingMatches
 from inventories.report import Failure, HostReport, RunReport
 from operations import build
-from operations.access import runtime_dir
 from operations.build import KeepsDataError, Selection
 from operations.configure import WorkersError
 from operations.record import LockedError, one_operation, read_ledger

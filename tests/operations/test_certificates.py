@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from clients.access import Access
+from clients.etcd_client import EtcdClient
 from cluster.outputs import EtcdOutput, HostOutput
-from operations.access import Access
-from operations.etcds.client import EtcdClient
 from operations.status import Item
 from operations.status.certificates import certificates
 from operations.status.etcds import figures

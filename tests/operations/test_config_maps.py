@@ -10,20 +10,21 @@ import pytest
 from kubernetes.client import V1ConfigMap, V1ObjectMeta
 from kubernetes.client.exceptions import ApiException
 
+from clients import config_maps, notebook
 from cluster import shared
 from cluster.node_labels import TABLE
 from cluster.shared import NewerDataError
 from cluster.spec import Cluster
-from control_plane.host.claims import HOSTS, KEY
-from control_plane.serving import NAMESPACE
-from operations import config_maps, node_labels, notebook, removals, serving
+from components.control_plane.host.claims import HOSTS, KEY
+from components.control_plane.serving import NAMESPACE
+from controllers.autoscaler.hands import NOTEBOOK, Hands
+from controllers.autoscaler.memory import PAGE, Memory, Rest, packed
+from controllers.tenancy.sync.run import NOTEBOOK as TENANCY
+from controllers.tenancy.sync.run import remembered
+from controllers.tenancy.sync.seen import Sizes
+from operations import node_labels, removals, serving
 from operations.breaker import Limits, Removal
 from operations.repair import records
-from scheduling.autoscaler.hands import NOTEBOOK, Hands
-from scheduling.autoscaler.memory import PAGE, Memory, Rest, packed
-from tenancy.sync.run import NOTEBOOK as TENANCY
-from tenancy.sync.run import remembered
-from tenancy.sync.seen import Sizes
 
 
 class Core:
@@ -207,7 +208,7 @@ def test_an_autoscaler_forgets_what_nobody_wrote_and_nothing_that_a_newer_one_di
 ) -> None:
     core.put(holding({PAGE: json.dumps("no memory")}, NOTEBOOK))
     assert hands().recall() == Memory()
-    monkeypatch.setattr("scheduling.autoscaler.memory._VERSION", 2)
+    monkeypatch.setattr("controllers.autoscaler.memory._VERSION", 2)
     text = packed(MEMORY)
     monkeypatch.undo()
     monkeypatch.setattr("kubernetes.client.CoreV1Api", lambda _: core)

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from clients.access import ROOT
 from cluster.artefacts import catalogue
 from cluster.load import load_cluster
 from cluster.outputs import ArtefactOutput, ClusterOutputs, SshOutput
 from inventories.batches import Amount
 from inventories.report import Failure, HostReport, Progress, RunReport, Status
 from operations import configure as operation
-from operations.access import ROOT
 from operations.configure import Request, WorkersError, configure, plan
 from stacks.errors import StackLockedError
 from stacks.turns import turn

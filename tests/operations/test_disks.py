@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ceph.names import of
+from clients.remote.executor import UNREACHABLE, Done
 from cluster.load import check_paths
 from cluster.spec import Cluster
+from components.ceph.names import of
 from operations.disks import PROGRAM, gather
-from remote.executor import UNREACHABLE, Done
 
 SPEC = Path(__file__).parents[1] / "specs" / "valid-ceph.yaml"
 

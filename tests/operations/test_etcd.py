@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from operations.etcds import client as etcd
-from operations.etcds.client import EtcdClient, EtcdError
+from clients import etcd_client as etcd
+from clients.etcd_client import EtcdClient, EtcdError
 from tests.operations.conftest import FakeAccess, outputs
 
 MAIN = "https://10.77.0.21:2379,https://10.77.0.22:2379,https://10.77.0.23:2379"

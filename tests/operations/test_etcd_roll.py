@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from operations.agent_client import AgentError
+from clients.agent_client import AgentError
 from operations.etcds import roll
 from operations.etcds.look import View
 from operations.etcds.roll import Plan, RollStoppedError
@@ -239,5 +239,5 @@ def test_a_host_of_an_agent_that_knows_no_payloads_is_told_what_to_do(here: Site
         )
         for view in views
     ]
-    with pytest.raises(RefusedError, match='make its machine anew once.*"A host from before"'):
+    with pytest.raises(RefusedError, match='make its machine anew once.*"Recreate a host"'):
         roll.plan("lab", old, here.access.etcd_payloads, ROLES, lambda: "")

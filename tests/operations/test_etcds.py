@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from operations.agent_client import AgentClient, AgentError, NoAgentError
+from clients.agent_client import AgentClient, AgentError, NoAgentError
 from operations.etcds import leader, replace, restore, space
 from operations.etcds.look import View, findings
 from operations.etcds.snapshots import RefusedError, Snapshot
@@ -391,7 +391,7 @@ def test_who_is_taken_out_is_not_asked_for_it(here: Site, monkeypatch: pytest.Mo
         return subprocess.CompletedProcess(command, 0, "", "")
 
     # In that module alone: hosts of other tests run programs from this process, too.
-    monkeypatch.setattr("operations.etcds.client.subprocess", SimpleNamespace(**{**vars(subprocess), "run": remember}))
+    monkeypatch.setattr("clients.etcd_client.subprocess", SimpleNamespace(**{**vars(subprocess), "run": remember}))
     client.remove(gone)
     (endpoints,) = [word.removeprefix("--endpoints=") for word in run[0] if word.startswith("--endpoints=")]
     asked = {urlsplit(url).hostname for url in endpoints.split(",")}

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from bench.injections import flip
+from clients.etcd_client import EtcdError
 from operations.etcds import replace, space
-from operations.etcds.client import EtcdError
 from operations.etcds.look import findings
 from operations.record.journal import Unrecorded
+from tests.bench.injections import flip
 from tests.etcd.real import NO_ETCD, PROGRAMS, until
 from tests.operations.etcds_support import Site, quiet, silent, site
 

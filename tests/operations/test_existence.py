@@ -108,7 +108,7 @@ def test_a_fresh_checkout_finds_the_stack_and_says_what_it_lacks(
         seen.append("read")
         raise operation.NotBuiltError("the stack was found")
 
-    monkeypatch.setattr("operations.access.Access.from_stack", outputs)
+    monkeypatch.setattr("clients.access.Access.from_stack", outputs)
     ran = menagerie(*words)
     assert seen == ["read"], ran.err
     assert "the stack was found" in ran.err

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from obstore.store import MemoryStore
 
+from clients.access import Access
 from cluster.load import load_cluster
 from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
 from operations import build
-from operations.access import Access
 from operations.record import LockedError, one_operation
 from operations.upgrade.guard import OtherReleaseError
 from tests.operations.conftest import outputs

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from cluster.spec import Cluster
-from lab.errors import LabError
 from operations import lab as operations_lab
 from operations.lab import LabMachines, machines
+from sandbox.lab.errors import LabError
 
 
 def nothing() -> None:

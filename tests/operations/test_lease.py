@@ -12,8 +12,8 @@ import pytest
 from kubernetes.client import V1Lease, V1LeaseSpec, V1ObjectMeta
 from kubernetes.client.exceptions import ApiException
 
-from operations import lease
-from operations.lease import HeldError, Lease
+from clients import lease
+from clients.lease import HeldError, Lease
 
 THEN = datetime(2026, 1, 1, tzinfo=UTC)
 

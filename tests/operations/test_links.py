@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from clients.remote.executor import Done
 from cluster.links import Cable, Link
 from cluster.spec import Cluster
 from operations.links import PROGRAM, check, chosen
-from remote.executor import Done
 from tests.roce.support import fabric
 
 

@@ -10,8 +10,8 @@ from kubernetes import client
 from cluster import node_labels as names
 from cluster.pools import TRUSTED_POOL
 from cluster.spec import Cluster
-from control_plane import nodes
-from control_plane.objects import applied
+from components.control_plane import nodes
+from components.control_plane.objects import applied
 from operations import node_labels
 from tests.control_plane.real_api import TOKEN, RealApi, plain
 from tests.sharing import shared

@@ -14,8 +14,8 @@ import pytest
 from cluster.load import load_cluster
 from operations.costs import Item, Kind
 from operations.plan import Action, Plan, Planner
-from simcloud.server import simulated_clouds
-from simcloud.world import World
+from sandbox.simcloud.server import simulated_clouds
+from sandbox.simcloud.world import World
 from stacks.automation import ClusterStack
 from stacks.errors import StackError
 from stacks.events import Begun, begun

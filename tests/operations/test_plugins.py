@@ -26,8 +26,8 @@ from cluster.spec import Cloud, Cluster
 from operations import stack as operation
 from operations.plugins import PluginError, described, provide
 from operations.readiness import NotReadyError, refuse_unready
-from simcloud.server import simulated_clouds
-from simcloud.world import World
+from sandbox.simcloud.server import simulated_clouds
+from sandbox.simcloud.world import World
 from stacks.automation import ClusterStack
 from stacks.errors import StackError
 from tests.programs import program

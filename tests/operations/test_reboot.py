@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from clients.remote.executor import Done
 from cluster import preflight
 from cluster.spec import Cluster
 from operations import drain
@@ -18,7 +19,6 @@ from operations.drain import DrainTimedOutError, Mark, OutOfServiceError, Rules,
 from operations.reboot import Rebooter, RebootError, order, run
 from operations.reboot_needs import BY, Plan, all_nodes, ask, plan, pods_of
 from operations.rolling import Rolled
-from remote.executor import Done
 from tests.operations.real_cluster import Ended, World
 from tests.waiting import until
 

@@ -12,20 +12,20 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from kubernetes import client
 
+from clients.waiting import Report, is_ready
 from cluster.spec import Cluster
 from operations import drain, removals
 from operations.drain import MARK, Mark, Pause, Rules, cordon, mark_of
+from operations.provisioning.bmc import Bmc
+from operations.provisioning.machines import Machine
+from operations.provisioning.redfish import BmcError
+from operations.provisioning.redfish import Kind as Trouble
 from operations.reboot import Rebooter, order
 from operations.repair import records
 from operations.repair.hands import BmcPower, ByCommand, ByUp
 from operations.repair.look import BY, Step, worn_off
 from operations.repair.records import Record
 from operations.repair.run import End, Repairs, Tools, retry
-from operations.waiting import Report, is_ready
-from provisioning.bmc import Bmc
-from provisioning.machines import Machine
-from provisioning.redfish import BmcError
-from provisioning.redfish import Kind as Trouble
 from tests.operations.real_cluster import World
 from tests.operations.repairs import (
     SETTINGS,

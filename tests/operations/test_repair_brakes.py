@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import pytest
 
+from clients import notebook
 from cluster.spec import Cluster
-from operations import notebook, removals
+from operations import removals
 from operations.breaker import Kind, Removal
 from operations.drain import Mark, Rules, cordon
 from operations.reboot import Rebooter

@@ -110,7 +110,7 @@ def test_a_ticket_stays_until_it_is_told_that_it_is_mended(menagerie: Menagerie,
 def test_a_service_goes_on_after_what_passes(
     menagerie: Menagerie, fleet: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from operations.waiting import TimedOutError
+    from clients.waiting import TimedOutError
 
     silence(fleet, "worker-2")
     rounds: list[float] = []

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
-from operations.access import Access
-from provisioning.trust import Login
-from scheduling.autoscaler.clouds.aws.signing import Credentials
-from scheduling.autoscaler.clouds.bearer import Token
-from scheduling.autoscaler.clouds.http import Request
+from clients.access import Access
+from operations.provisioning.trust import Login
 from stacks.certificates import Signed
 from tests.operations.conftest import outputs
 
 SECRET = "nobody-may-read-this"
 HOLDERS = [
     Access(outputs(), "cert", SECRET, "cert", SECRET, SECRET, {"main": SECRET}, SECRET),
-    Credentials("AKIA", SECRET, SECRET),
     Login("root", SECRET),
-    Request("GET", "https://cloud", {"Authorization": SECRET}, SECRET.encode()),
     Signed("cert", SECRET),
-    Token(SECRET, datetime(2026, 1, 1, tzinfo=UTC)),
 ]
 
 

@@ -14,11 +14,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from clients.remote.executor import Done, Ssh
 from cluster.sites import RouterCertificate
 from operations import gateways, router_certificates, router_requests
 from operations.gateways import NoRouterError
 from operations.router_certificates import CertificateError, load, papers
-from remote.executor import Done, Ssh
 from tests.vpn.authority import Signed, chain, signed
 
 ARN = "arn:aws:acm:us-east-1:123456789012:certificate/1"

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from operations.secret_file import secret_files
+from clients.secret_file import secret_files
 
 
 def test_a_program_that_is_started_can_read_the_file_and_others_users_can_not() -> None:

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
+from clients.agent_client import AgentError
+from clients.etcd_client import EtcdError, MemberStatus
 from cluster import preflight, versions
 from cluster.load import load_cluster
 from cluster.spec import Cluster
-from control_plane.manifests import objects
+from components.control_plane.manifests import objects
 from etcd.members import members
 from network import addresses
 from operations import drain
-from operations.agent_client import AgentError
 from operations.audit_logs import Newest
 from operations.backups import State
-from operations.etcds.client import EtcdError, MemberStatus
 from operations.etcds.look import Etcd
 from operations.record import one_operation, store
 from operations.status import (

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from audit.evidence import Attempt
+from clients.remote.executor import Done
+from cluster.audit.evidence import Attempt
 from cluster.outputs import EtcdOutput, HostOutput
 from cluster.spec import Cluster
 from operations import audit, trials
 from operations.passphrase import empty_passphrase, opens
 from operations.trials import Try
-from remote.executor import Done
 from stacks.certificates import Request, Signed, issue, new_authority
 from tests.control_plane.real_api import RealApi, running
 from tests.operations.conftest import FakeAccess, outputs
@@ -31,7 +31,7 @@ from tests.waiting import until
 HERE = "127.0.0.1"
 CA = new_authority("etcd-main")
 OPERATOR = issue(CA, Request("menagerie-operator", usages=("client",)))
-AUTHENTICATION = Path(__file__).parents[2] / "control_plane" / "files" / "authentication.yaml"
+AUTHENTICATION = Path(__file__).parents[2] / "components" / "control_plane" / "files" / "authentication.yaml"
 
 
 def free(count: int) -> list[int]:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from clients.remote.executor import Done
 from cluster.load import load_cluster
 from cluster.spec import Cluster
 from operations.status import tunnels
-from remote.executor import Done
 
 JAGUAR = Path(__file__).parents[2] / "inventories" / "jaguar" / "cluster.yaml"
 UP = {"connection": "jaguar-1", "ike": "ESTABLISHED", "bgp": "Established", "since": "01:12:40", "routes": 12}
@@ -63,7 +63,7 @@ def test_each_tunnel_is_a_line_and_who_does_not_answer_is_one(jaguar: Cluster, m
         f"{first}, jaguar-2": (
             False,
             "keys none, BGP active for never, 0 routes",
-            'see docs/vpn.md, "When something is wrong"',
+            'see docs/how-to/vpn.md, "When it goes wrong"',
         ),
         second: (
             False,

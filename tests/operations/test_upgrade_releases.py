@@ -49,7 +49,7 @@ def of(version: str) -> Callable[[str], Path]:
 
 @dataclass
 class Server:
-    """An API server as `operations.access.Access` reaches one: over TLS, with a token in place of a certificate."""
+    """An API server as `clients.access.Access` reaches one: over TLS, with a token in place of a certificate."""
 
     api_server: RealApi
     folder: Path

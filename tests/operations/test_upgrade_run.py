@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from clients.waiting import TimedOutError
 from cluster import versions
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
@@ -21,7 +22,6 @@ from operations.upgrade import run as upgrade_run
 from operations.upgrade.plan import plan
 from operations.upgrade.run import Choices, HostsError, StoppedError, Upgrade, looked
 from operations.upgrade.versions import Running
-from operations.waiting import TimedOutError
 from tests.cli.terminal import Menagerie, Ran, command
 
 OLD, NEW = "1.35.4", "1.36.4"

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from clients.waiting import TimedOutError
 from cluster.spec import Cluster
 from operations.record.journal import Unrecorded
 from operations.upgrade import servers, versions
 from operations.upgrade.guard import OtherReleaseError, other_release, refuse_other_release
 from operations.upgrade.plan import GROUP
 from operations.upgrade.servers import Servers
-from operations.waiting import TimedOutError
 from stacks.automation import targets
 from stacks.errors import StackError
 

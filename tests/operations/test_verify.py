@@ -8,13 +8,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from clients.etcd_client import EtcdError
+from clients.waiting import TimedOutError
 from cluster.spec import Cluster
-from lab.errors import LabError
-from operations.etcds.client import EtcdError
 from operations.verify import run
 from operations.verify.proof import Context, Machines, Proof, RepairError, Result, demand, lacks_machines
 from operations.verify.workload import Workload
-from operations.waiting import TimedOutError
+from sandbox.lab.errors import LabError
 from tests.operations.conftest import FakeAccess, outputs
 
 Prove = Callable[..., list[Result]]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from clients.lease import Lease
 from cluster.pools import Taint, TaintEffect
 from cluster.spec import Cluster
+from controllers.autoscaler.pods import waiting
 from operations.growth import Probe, job
-from operations.lease import Lease
 from operations.verify import growth
 from operations.verify.proof import Context
-from scheduling.autoscaler.pods import waiting
 from tests.operations.conftest import FakeAccess, outputs
 from tests.scheduling.autoscaler.support import CHOICES, pod_document
 

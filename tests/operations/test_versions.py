@@ -10,12 +10,12 @@ import pytest
 from kubernetes.client import V1Node, V1NodeSpec, V1ObjectMeta
 from obstore.store import MemoryStore
 
+from clients.access import Access
+from clients.etcd_client import EtcdClient
 from cluster.shared import NewerDataError
 from cluster.spec import Cluster
 from operations import drain
-from operations.access import Access
 from operations.drain import MARK, Mark, OutOfServiceError, cordon, mark_of, uncordon
-from operations.etcds.client import EtcdClient
 from operations.keys import reports
 from operations.record import TakenOverError, hold, ledger, one_operation, read_ledger, unlock
 from operations.record.model import CURRENT, Record

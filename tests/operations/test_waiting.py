@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cli.failures import explain
+from clients.waiting import TimedOutError, api_missing, late, nodes_missing, wait_until
 from cluster import preflight
-from operations.waiting import TimedOutError, api_missing, late, nodes_missing, wait_until
 from tests.operations.conftest import FakeAccess, FakeServer, outputs
 
 
@@ -25,7 +25,7 @@ def test_giving_up_names_what_was_missing_and_the_user_is_told_where_to_look() -
     assert told is not None
     assert told.kind == "timed-out"
     assert "etcd-main-1 is away\n  `./menagerie status` of the cluster shows which part is down" in told.text
-    assert 'docs/lab.md, "When something does not come up"' in told.text
+    assert 'docs/start/lab.md, "When something does not come up"' in told.text
 
 
 def test_an_api_that_is_late_says_why_and_one_that_answers_nothing(server: FakeServer) -> None:

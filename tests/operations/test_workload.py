@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from kubernetes.client.exceptions import ApiException
 
+from clients.waiting import TimedOutError
 from operations.verify import workload as room
 from operations.verify.workload import workload
-from operations.waiting import TimedOutError
 
 NODES = frozenset({"worker-1", "worker-2"})
 

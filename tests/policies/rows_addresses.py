@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from policies.model import Resource
+from stacks.policies.model import Resource
 from tests.policies.support import Case, resource
 
 _NIC = {"ipConfigurations": [{"subnet": {"id": "s"}}]}

@@ -7,9 +7,9 @@ import gzip
 import json
 from typing import Any
 
-from policies.model import SECRET
+from components.userdata import Payload
+from stacks.policies.model import SECRET
 from tests.policies.support import Case, resource
-from userdata import Payload
 
 
 def packed(text: str) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import policies
 from cluster.spec import Cluster
-from policies.model import Resource, Rule, Violation
+from stacks import policies
+from stacks.policies.model import Resource, Rule, Violation
 
 REGIONS = {"aws": "us-east-1", "azure": "eastus2", "gcp": "us-central1"}
 ZONES = {

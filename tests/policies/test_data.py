@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from cluster.spec import Cluster
-from policies.data import AUTHORITIES, MACHINES, STORES, kept_by
+from stacks.policies.data import AUTHORITIES, MACHINES, STORES, kept_by
 from tests.policies.support import broken, resource
 
 

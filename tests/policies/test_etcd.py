@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from cluster.spec import Cluster
-from policies.etcd import EVENTS_APART_ABOVE, HEAVY_ABOVE, HEAVY_IOPS, LEAST_IOPS, nodes
-from policies.model import Resource
+from stacks.policies.etcd import EVENTS_APART_ABOVE, HEAVY_ABOVE, HEAVY_IOPS, LEAST_IOPS, nodes
+from stacks.policies.model import Resource
 from tests.policies.support import REGIONS, ZONES, broken, resource
 
 Build = Callable[..., Cluster]

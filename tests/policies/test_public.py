@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from cluster.spec import Cluster
-from policies.model import Resource
+from stacks.policies.model import Resource
 from tests.policies.support import REGIONS, ZONES, broken, resource
 
 ASKED = "198.51.100.0/24"

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-import policies
 from cluster.spec import Cluster
-from policies.data import STORES
-from policies.model import SECRET
-from policies.reference import reference
-from policies.tags import TAGGED
-from simcloud.server import CLOUDS
+from sandbox.simcloud.server import CLOUDS
+from stacks import policies
+from stacks.policies.data import STORES
+from stacks.policies.model import SECRET
+from stacks.policies.reference import reference
+from stacks.policies.tags import TAGGED
 from tests.policies.rows import CASES
 from tests.policies.support import REGIONS, ZONES, Case, broken, changed, cloud_of, resource
 
@@ -96,7 +96,7 @@ def test_an_empty_account_breaks_no_rule_over_resources(lemur: dict[str, Cluster
 
 
 def test_the_list_of_policies_is_current() -> None:
-    path = ROOT / "docs" / "policies.md"
+    path = ROOT / "docs" / "reference" / "policies.md"
     text = reference(policies.BY_SUBJECT)
     if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
         path.write_text(text)

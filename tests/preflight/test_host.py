@@ -213,7 +213,7 @@ def test_xids_count_on_a_host_with_a_gpu_and_are_not_looked_for_without(prefligh
 
 
 def test_the_page_has_every_reason_that_a_condition_can_have(preflight):
-    page = (Path(__file__).parents[2] / "docs" / "preflight.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "preflight.md").read_text()
     text = "".join(file.read_text() for file in Path(preflight.__file__).parent.glob("*.py"))
     # Of what is only watched there is no reason, and a DaemonSet is none.
     others = {preflight.CONDITION, "GpuUnexpected", "DaemonSet"}

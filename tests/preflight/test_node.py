@@ -120,7 +120,7 @@ def test_a_host_that_is_no_node_yet_says_so(node, preflight, tmp_path):
 
 
 def test_programs_of_hosts_use_the_names_that_the_model_has(preflight):
-    from control_plane.host import preflight as gate
+    from components.control_plane.host import preflight as gate
 
     assert (preflight.CONDITION, preflight.TAINT) == (names.CONDITION, names.KEY)
     assert preflight.node.condition({}, [], NOW, "x")["message"].startswith(names.AS_EXPECTED)

@@ -24,10 +24,10 @@ from cryptography.x509.oid import NameOID
 
 from cluster import places
 from cluster import preflight as names
-from control_plane import gpu
-from control_plane import preflight as rights
-from control_plane.host.api import Api, ApiError
-from control_plane.host.preflight import Gate
+from components.control_plane import gpu
+from components.control_plane import preflight as rights
+from components.control_plane.host.api import Api, ApiError
+from components.control_plane.host.preflight import Gate
 from tests.control_plane.real_api import spending_memory
 from tests.ports import free_port
 from tests.programs import built, needs

@@ -120,7 +120,7 @@ def test_every_rule_has_an_action_that_is_known_and_the_table_its_source(xid, ru
 
 
 def test_the_page_tells_every_xid_that_concerns_a_host_and_what_it_does(rules):
-    page = (Path(__file__).parents[2] / "docs" / "preflight.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "preflight.md").read_text()
     told = {
         row[1]: {*row[2].split(", ")} for row in re.finditer(r"^\| ([a-z-]+) \| (\d+(?:, \d+)*) \|", page, re.MULTILINE)
     }

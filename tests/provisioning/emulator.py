@@ -14,7 +14,7 @@ from typing import Any
 import requests
 
 from cluster.spec import Cluster
-from provisioning.machines import Machine, machines
+from operations.provisioning.machines import Machine, machines
 from tests.provisioning.support import LOGIN, Certificate, certificate
 from tests.waiting import until
 

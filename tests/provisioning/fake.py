@@ -14,8 +14,8 @@ from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
-from provisioning.redfish import Patience, Redfish
-from provisioning.trust import Login, Trust
+from operations.provisioning.redfish import Patience, Redfish
+from operations.provisioning.trust import Login, Trust
 from tests.provisioning.support import certificate
 
 ADDRESS = IPv4Address("127.9.254.1")

@@ -19,12 +19,12 @@ import pytest
 from cluster.spec import Cluster
 from operations import bmcs
 from operations import machines as operation
-from provisioning import install
-from provisioning.bmc import Bmc, Boot
-from provisioning.machines import Machine, machines
-from provisioning.redfish import BmcError, Kind, Patience, Redfish
-from provisioning.render import tree, write
-from provisioning.trust import Login, Trust
+from operations.provisioning import install
+from operations.provisioning.bmc import Bmc, Boot
+from operations.provisioning.machines import Machine, machines
+from operations.provisioning.redfish import BmcError, Kind, Patience, Redfish
+from operations.provisioning.render import tree, write
+from operations.provisioning.trust import Login, Trust
 from tests.cli.terminal import Menagerie
 from tests.ports import free_port
 from tests.provisioning.emulator import Emulated, emulated
@@ -83,7 +83,7 @@ class Site:
 
 
 def tell(machine: Machine, method: str, path: str, body: str = "", source: str = "") -> int:
-    """Say something to `provisioning.reports` from the machine's address."""
+    """Say something to `operations.provisioning.reports` from the machine's address."""
     assert machine.settings.reports
     parts = urlsplit(machine.settings.reports)
     connection = http.client.HTTPConnection(

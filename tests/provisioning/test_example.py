@@ -11,7 +11,7 @@ import pytest
 
 from cli.machines import app
 from cluster.load import load_cluster
-from provisioning.machines import machines
+from operations.provisioning.machines import machines
 from tests.cli.terminal import Menagerie
 
 ROOT = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ FIRST = "02-00-0a-08-01-0b"
 
 def commands() -> list[list[str]]:
     """Every `machines ... jaguar ...` that is written for operators, as words."""
-    texts = [path.read_text() for path in sorted((ROOT / "docs").glob("*.md"))]
+    texts = [path.read_text() for path in sorted((ROOT / "docs").rglob("*.md"))]
     texts += [command.epilog or "" for command in app.registered_commands]
     found = re.findall(r"\bmachines \w+ jaguar[^#`|\n]*", "\n".join(texts))
     return [shlex.split(re.split(r" {2,}", text)[0]) for text in found]
@@ -59,4 +59,4 @@ def test_a_cluster_without_provisioning_says_where_it_is_explained(
     menagerie: Menagerie, tmp_path: Path, name: str
 ) -> None:
     ran = menagerie("machines", "render", name, "-o", str(tmp_path))
-    assert (ran.code, "docs/provisioning.md" in ran.err) == (2, True)
+    assert (ran.code, "docs/how-to/provisioning.md" in ran.err) == (2, True)

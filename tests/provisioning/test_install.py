@@ -16,12 +16,12 @@ from typing import cast
 
 import pytest
 
-from provisioning.bmc import Bmc, Boot
-from provisioning.install import Installation, StoppedError, Waits, answered_key
-from provisioning.journal import Journal, Record, Stage
-from provisioning.machines import Machine, machines
-from provisioning.redfish import BmcError, Kind
-from provisioning.reports import Reports
+from operations.provisioning.bmc import Bmc, Boot
+from operations.provisioning.install import Installation, StoppedError, Waits, answered_key
+from operations.provisioning.journal import Journal, Record, Stage
+from operations.provisioning.machines import Machine, machines
+from operations.provisioning.redfish import BmcError, Kind
+from operations.provisioning.reports import Reports
 from tests import debian
 from tests.ports import free_port
 from tests.provisioning.support import KEYS, cluster

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from operations.machines import trust_key
-from provisioning.known_hosts import parse_key, replaced
-from provisioning.machines import machines
+from operations.provisioning.known_hosts import parse_key, replaced
+from operations.provisioning.machines import machines
 from tests.provisioning.support import KEYS, cluster
 
 HOST = "10.9.1.11"

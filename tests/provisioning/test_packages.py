@@ -1,4 +1,4 @@
-"""What the installer brings, what roles ask for, and what docs/hosts.md says: one list."""
+"""What the installer brings, what roles ask for, and what docs/explanation/hosts.md says: one list."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from jinja2.nativetypes import NativeEnvironment
 from cluster.links import Cable
 from cluster.packages import PACKAGES, When, needed, reference
 from cluster.roce import Roce
-from provisioning.machines import machines
-from provisioning.render import tree
+from operations.provisioning.machines import machines
+from operations.provisioning.render import tree
 from tests.provisioning.support import cluster
 
 ROOT = Path(__file__).parents[2]
-DOC = ROOT / "docs" / "hosts.md"
+DOC = ROOT / "docs" / "explanation" / "hosts.md"
 TIME_DAEMONS = {"chrony", "ntpsec", "openntpd", "systemd-timesyncd"}
 """Debian's packages that provide time-daemon, and so exclude each other."""
 

@@ -20,8 +20,8 @@ from typing import TypeVar
 
 import pytest
 
-from provisioning.machines import Machine, machines
-from provisioning.render import tree, write
+from operations.provisioning.machines import Machine, machines
+from operations.provisioning.render import tree, write
 from tests.provisioning.support import cluster
 from tests.waiting import until
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from provisioning.bmc import Bmc, Boot
-from provisioning.redfish import BmcError, Kind, Patience
+from operations.provisioning.bmc import Bmc, Boot
+from operations.provisioning.redfish import BmcError, Kind, Patience
 from tests.provisioning.fake import MAC, RESET, SYSTEM, Service, collection, link, serving
 
 SESSIONS = "/redfish/v1/SessionService/Sessions"

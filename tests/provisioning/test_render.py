@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from operations.machines import stale
-from provisioning.machines import NothingToProvisionError, machines, normal_mac
-from provisioning.render import tree, write
-from provisioning.reports import Reports, listening
+from operations.provisioning.machines import NothingToProvisionError, machines, normal_mac
+from operations.provisioning.render import tree, write
+from operations.provisioning.reports import Reports, listening
 from tests.ports import free_port
 from tests.provisioning.support import KEYS, cluster, local_cluster
 

@@ -13,12 +13,12 @@ import pytest
 from cluster.spec import Cluster
 from operations import bmcs
 from operations import machines as operation
+from operations.provisioning import install
+from operations.provisioning.install import Waits
+from operations.provisioning.redfish import Patience
 from operations.repair.hands import BmcPower, HandsError
 from operations.repair.means import with_bmc
 from operations.repair.reinstall import Reinstaller
-from provisioning import install
-from provisioning.install import Waits
-from provisioning.redfish import Patience
 from tests.ports import free_port
 from tests.provisioning.emulator import Emulated, emulated
 from tests.provisioning.support import KEYS, LOGIN, local_cluster

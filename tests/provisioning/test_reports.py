@@ -6,8 +6,8 @@ import http.client
 
 import pytest
 
-from provisioning.machines import Machine, machines
-from provisioning.reports import Reports, ReportsError, listening, said
+from operations.provisioning.machines import Machine, machines
+from operations.provisioning.reports import Reports, ReportsError, listening, said
 from tests.ports import free_port
 from tests.provisioning.support import KEYS, cluster, local_cluster
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from operations import bmcs
-from provisioning.machines import machines
-from provisioning.trust import Login, Trust, TrustError, parse_pins
+from operations.provisioning.machines import machines
+from operations.provisioning.trust import Login, Trust, TrustError, parse_pins
 from tests.provisioning.support import certificate, cluster
 
 PIN = "ab" * 32

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from clients.remote.executor import UNREACHABLE, Ssh
 from cluster.pools import Host
 from cluster.spec import Cluster
 from inventories.build import known_hosts
-from remote.executor import UNREACHABLE, Ssh
 from tests import debian
 
 # sshd wants a user and a folder of its own, which this machine may lack.

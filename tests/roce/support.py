@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from clients.remote.executor import Done
 from cluster.pools import Host
 from cluster.roce import Device, Roce
 from cluster.spec import Cluster
-from remote.executor import Done
-from roce import wire
+from network.roce import wire
 
 LINE = "-" * 87
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from roce.perftest import CONNECT, Measured, PerftestError, command, parse, reason
+from network.roce.perftest import CONNECT, Measured, PerftestError, command, parse, reason
 from tests.roce.support import REFUSED, document, printed
 
 LISTENING = "\n************************************\n* Waiting for client to connect... *\n************************************\n"

@@ -14,9 +14,9 @@ import pytest
 from cluster.reading import UnreadableError
 from cluster.spec import Cluster
 from cluster.writing import ForeignFileError
-from roce import plan as planning
-from roce.plan import Plan
-from roce.results import Pair, Results
+from network.roce import plan as planning
+from network.roce.plan import Plan
+from network.roce.results import Pair, Results
 from tests.roce.support import fabric
 
 ODD = {

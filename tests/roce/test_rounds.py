@@ -8,7 +8,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roce.rounds import count, rounds, seconds
+from network.roce.rounds import count, rounds, seconds
 
 NUMBERS = st.integers(0, 60)
 

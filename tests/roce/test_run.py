@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from clients.remote.executor import Done, Ssh
 from cluster.spec import Cluster
-from remote.executor import Done, Ssh
-from roce import run as running
-from roce.plan import NothingToTest, Options, Plan, plan
-from roce.results import OtherPlanError, Pair, Results
-from roce.run import Report, run
-from roce.verdict import Cause
+from network.roce.plan import NothingToTest, Options, Plan, plan
+from network.roce.results import OtherPlanError, Pair, Results
+from network.roce.verdict import Cause
+from operations import roce as running
+from operations.roce import Report, run
 from tests.roce.support import Fabric, fabric
 
 Build = Callable[..., Cluster]
@@ -240,7 +240,7 @@ def test_ssh_believes_the_keys_that_it_is_given_and_leaves_no_file(build: Build)
 
 
 def test_a_process_is_ended_when_it_takes_too_long_or_is_no_more_needed() -> None:
-    from remote.executor import _Process
+    from clients.remote.executor import _Process
 
     assert _Process(["sh", "-c", "echo out; echo err >&2; exit 3"]).wait(5) == Done(3, "out\nerr\n")
     assert _Process(["sleep", "60"]).wait(0.05).code == 124

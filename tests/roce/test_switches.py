@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from cluster.problems import SpecError
 from cluster.roce import Device, Roce
-from roce import facts
-from roce.host import settings as host_settings
-from roce.switches import PORTS, System, numbers, snippet
+from network.roce import facts
+from network.roce.host import settings as host_settings
+from network.roce.switches import PORTS, System, numbers, snippet
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "roce"
 RAILS = {"gpu": {"rail-0": Device(interface="ens1f0")}}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roce import wire
-from roce.rounds import rounds
-from roce.verdict import Blame, Cause, Direction, Outcome, judge
+from network.roce import wire
+from network.roce.rounds import rounds
+from network.roce.verdict import Blame, Cause, Direction, Outcome, judge
 
 HALF = 0.49
 """PCIe of half its width."""

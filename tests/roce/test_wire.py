@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.roce import MTUS, Device, Fabric, Roce, mtu_over
-from roce import wire
+from network.roce import wire
 
 RAILS = {"gpu": {"rail-0": Device(pci="0000:1a:00.0")}}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from menagerie_roce import edge
 
 from cluster.roce import Device, Roce
-from roce.host import settings
+from network.roce.host import settings
 from tests.roles.roce_cards import Card, Tools
 
 INTERFACE, PCI = "ens1f0np0", "0000:1a:00.0"

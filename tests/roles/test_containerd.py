@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from components.workers.roles import _Role
 from tests.programs import program
-from workers.roles import _Role
 
 DOWNLOADS = {
     name: {"url": "https://x.example/y", "sha256": "0" * 64} for name in ("containerd", "runc", "cni_plugins", "crictl")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from flows.hosts import of_sites
+from components.flows.hosts import of_sites
 from tests.flows.support import CEPH, ROCE
 from tests.roles.overlaid import ROOT, Host
 

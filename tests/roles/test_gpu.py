@@ -16,7 +16,7 @@ from menagerie_gpu import __main__ as program
 from menagerie_gpu import driver
 from menagerie_gpu.edge import Edge, Refused
 
-from workers.roles import _Role
+from components.workers.roles import _Role
 
 ROLE = Path(__file__).parents[2] / "roles" / "gpu"
 NVIDIA, DRIVER = ["nvidia-driver-cuda", "nvidia-kernel-open-dkms"], "580.95.05-1"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from cluster.roce import Device, Roce
-from roce.host import settings
+from network.roce.host import settings
 from tests.roles import playing
 from tests.roles.placed import placed
 

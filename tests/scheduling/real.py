@@ -11,12 +11,12 @@ from typing import Any
 import yaml
 
 from cluster.spec import Cluster
-from control_plane import gangs, scheduler
-from control_plane.host.api import ApiError
-from control_plane.host.gangs import Keeper
-from control_plane.objects import applied
-from scheduling import priorities
-from scheduling.gangs import api as pod_groups
+from components.control_plane import gangs, scheduler
+from components.control_plane.host.api import ApiError
+from components.control_plane.host.gangs import Keeper
+from components.control_plane.objects import applied
+from components.scheduling import priorities
+from components.scheduling.gangs import api as pod_groups
 from tests.operations.real_cluster import CONTROLLERS, Host, World, stamp, world
 from tests.waiting import until
 
@@ -26,7 +26,7 @@ GPUS = 8
 
 
 class Api:
-    """`control_plane.host.api.Api`, with the rights that the program has in a cluster, and without a wait for changes."""
+    """`components.control_plane.host.api.Api`, with the rights that the program has in a cluster, and without a wait for changes."""
 
     def __init__(self, made: World) -> None:
         self._made = made

@@ -7,7 +7,7 @@ import pytest
 from cluster import catalogue
 from cluster.catalogue import CLOUDS
 from cluster.spec import Cloud
-from scheduling import prices
+from controllers import prices
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)

@@ -12,12 +12,12 @@ import pytest
 
 from cluster.allocations import BORROWED_PRIORITY
 from cluster.spec import Cluster
-from control_plane import manifests
+from components.control_plane import manifests
+from components.scheduling import balloons, priorities
+from components.scheduling.priorities import BALLOONS, LOW, NORMAL, PRIORITIES, SERVICES
 from network.addresses import plan
-from scheduling import balloons, priorities
-from scheduling.priorities import BALLOONS, LOW, NORMAL, PRIORITIES, SERVICES
 
-DOCS = (Path(__file__).parents[2] / "docs" / "scheduling.md").read_text()
+DOCS = (Path(__file__).parents[2] / "docs" / "explanation" / "scheduling.md").read_text()
 SYSTEM = 2_000_000_000
 """Kubernetes' own classes; what people make must be below half of it (pkg/apis/scheduling, HighestUserDefinablePriority)."""
 EXPENDABLE = -10

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from cluster.scheduling import Pack
 from cluster.spec import Cluster
-from control_plane import flags, scheduler
+from components.control_plane import flags, scheduler
 
 
 def profiles(cluster: Cluster) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import yaml
 
 from cluster.places import GPU_KIND, RACK
 from cluster.spec import Cluster
-from scheduling import gangs
+from components.scheduling import gangs
 from tests.scheduling.real import Scheduled, container, scheduled
 
 pytestmark = pytest.mark.xdist_group("scheduling_gangs")

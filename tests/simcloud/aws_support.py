@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from simcloud.aws import tokens
-from simcloud.rules import RefusalError
-from simcloud.world import Record
+from sandbox.simcloud.aws import tokens
+from sandbox.simcloud.rules import RefusalError
+from sandbox.simcloud.world import Record
 
 RULE = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 ASSOCIATION = "aws:ec2/routeTableAssociation:RouteTableAssociation"

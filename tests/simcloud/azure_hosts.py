@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from simcloud.azure.common import TENANT
-from simcloud.identifiers import guid
+from sandbox.simcloud.azure.common import TENANT
+from sandbox.simcloud.identifiers import guid
 from tests.simcloud.azure_places import (
     AS_HOST,
     DATA_DISK,

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from simcloud.simulation import SimulatedCloud
-from simcloud.world import Record
+from sandbox.simcloud.simulation import SimulatedCloud
+from sandbox.simcloud.world import Record
 from tests.simcloud.azure_hosts import HOSTS
 from tests.simcloud.azure_services import SERVICES
 

@@ -12,11 +12,11 @@ import pytest
 from pulumi import automation as auto
 from pulumi.automation.events import EngineEvent
 
-from simcloud.faults import Faults
-from simcloud.rules import Offers
-from simcloud.server import CLOUDS, simulated_clouds
-from simcloud.simulation import SimulatedCloud
-from simcloud.world import Record, World
+from sandbox.simcloud.faults import Faults
+from sandbox.simcloud.rules import Offers
+from sandbox.simcloud.server import CLOUDS, simulated_clouds
+from sandbox.simcloud.simulation import SimulatedCloud
+from sandbox.simcloud.world import Record, World
 from stacks import lean
 from stacks.commands import Command, Stack, Workspace
 from tests.programs import program

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from simcloud.world import Record
+from sandbox.simcloud.world import Record
 
 Inputs = dict[str, Any]
 AGENT = "service-1@compute-system.iam.gserviceaccount.com"

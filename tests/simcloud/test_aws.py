@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simcloud.rules import Offers, RefusalError
+from sandbox.simcloud.rules import Offers, RefusalError
 
 VPC = "aws:ec2/vpc:Vpc"
 SUBNET = "aws:ec2/subnet:Subnet"

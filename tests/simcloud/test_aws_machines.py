@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from simcloud.aws import tokens
-from simcloud.rules import Offers, RefusalError
+from sandbox.simcloud.aws import tokens
+from sandbox.simcloud.rules import Offers, RefusalError
 from tests.simcloud.aws_support import ATTACHMENT, SCALING_TAG, Region, encoded
 
 Inputs = Callable[[Region], dict[str, Any]]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from simcloud.aws import tokens
-from simcloud.rules import RefusalError
+from sandbox.simcloud.aws import tokens
+from sandbox.simcloud.rules import RefusalError
 from tests.simcloud.aws_support import Region
 
 TABLE = "aws:ec2/defaultRouteTable:DefaultRouteTable"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from simcloud.aws import tokens
-from simcloud.rules import RefusalError
-from simcloud.values import Secret
+from sandbox.simcloud.aws import tokens
+from sandbox.simcloud.rules import RefusalError
+from sandbox.simcloud.values import Secret
 from tests.simcloud.aws_support import (
     ASSOCIATION,
     CONNECTION,

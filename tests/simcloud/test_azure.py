@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simcloud.rules import Offers, RefusalError
+from sandbox.simcloud.rules import Offers, RefusalError
 
 GROUP = "azure-native:resources:ResourceGroup"
 NETWORK = "azure-native:network:VirtualNetwork"

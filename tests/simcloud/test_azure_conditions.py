@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from simcloud.identifiers import guid
-from simcloud.rules import RefusalError
+from sandbox.simcloud.identifiers import guid
+from sandbox.simcloud.rules import RefusalError
 from tests.simcloud.azure_places import AS_HOST, DATA_DISK, ENCRYPTION, HOST, NET, NODES, VAULT
 from tests.simcloud.azure_support import Estate
 
@@ -161,7 +161,7 @@ def test_an_address_is_free_again_once_its_holder_is_gone(estate: Estate) -> Non
 
 
 def test_accelerated_networking_is_for_sizes_that_have_it(estate: Estate, monkeypatch: pytest.MonkeyPatch) -> None:
-    from simcloud.azure import machines
+    from sandbox.simcloud.azure import machines
 
     size = machines.known_size("Standard_D4s_v5")
     assert size is not None and size.series is not None

@@ -9,11 +9,11 @@ import pytest
 
 from cluster import catalogue
 from cluster.spec import Cloud
-from simcloud.azure import CLOUD
-from simcloud.azure.common import CLIENT, TENANT
-from simcloud.identifiers import guid
-from simcloud.rules import Naming, RefusalError
-from simcloud.values import Secret, at
+from sandbox.simcloud.azure import CLOUD
+from sandbox.simcloud.azure.common import CLIENT, TENANT
+from sandbox.simcloud.identifiers import guid
+from sandbox.simcloud.rules import Naming, RefusalError
+from sandbox.simcloud.values import Secret, at
 from tests.simcloud.azure_places import (
     BALANCER,
     DATA_DISK,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from simcloud.rules import RefusalError
+from sandbox.simcloud.rules import RefusalError
 from tests.simcloud.azure_places import DATA_DISK, ENCRYPTION, INTERFACE, PROXIMITY, STORE, own
 from tests.simcloud.azure_support import MADE_ANEW, Estate
 

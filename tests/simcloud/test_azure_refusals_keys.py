@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from simcloud.azure.common import TENANT
-from simcloud.identifiers import guid
-from simcloud.rules import RefusalError
+from sandbox.simcloud.azure.common import TENANT
+from sandbox.simcloud.identifiers import guid
+from sandbox.simcloud.rules import RefusalError
 from tests.simcloud.azure_places import HOST, KEY_URI, ROLE
 from tests.simcloud.azure_support import Estate
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from simcloud.rules import RefusalError
+from sandbox.simcloud.rules import RefusalError
 from tests.simcloud.azure_places import GATEWAY, NET, NODES, VAULT
 from tests.simcloud.azure_support import Estate, inputs
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from simcloud.azure import CLOUD
-from simcloud.rules import RefusalError
+from sandbox.simcloud.azure import CLOUD
+from sandbox.simcloud.rules import RefusalError
 from tests.simcloud.azure_places import GATEWAY, INTERFACE, NET
 from tests.simcloud.azure_support import ESTATE, Estate, changed, inputs, token
 

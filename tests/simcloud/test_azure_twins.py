@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from simcloud.identifiers import guid
-from simcloud.rules import Offers, RefusalError
+from sandbox.simcloud.identifiers import guid
+from sandbox.simcloud.rules import Offers, RefusalError
 from tests.simcloud.azure_places import DATA_DISK, HOST, NET, VAULT
 from tests.simcloud.azure_support import Estate
 

@@ -11,7 +11,7 @@ import pulumi_aws as aws
 import pulumi_azure_native as azure
 import pulumi_gcp as gcp
 
-from simcloud.world import World
+from sandbox.simcloud.world import World
 
 
 def aws_program(type_: str = "m7i.large", tags: dict[str, str] | None = None) -> None:

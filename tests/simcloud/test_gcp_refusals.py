@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from simcloud.rules import RefusalError
+from sandbox.simcloud.rules import RefusalError
 from tests.simcloud.gcp_support import REGION, Project, policy_rules
 
 Change = dict[str, Any]

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from simcloud.gcp import CLOUD
-from simcloud.rules import RefusalError, ResourceType
+from sandbox.simcloud.gcp import CLOUD
+from sandbox.simcloud.rules import RefusalError, ResourceType
 from tests.simcloud.gcp_support import AGENT, KINDS, REGION, Project
 from tests.simcloud.test_types import _classes
 

@@ -13,9 +13,9 @@ from google.protobuf import empty_pb2
 from pulumi.runtime.proto import provider_pb2 as pb
 from pulumi.runtime.proto import provider_pb2_grpc
 
-from simcloud.server import simulated_clouds
-from simcloud.values import to_wire
-from simcloud.world import World
+from sandbox.simcloud.server import simulated_clouds
+from sandbox.simcloud.values import to_wire
+from sandbox.simcloud.world import World
 
 VPC = "aws:ec2/vpc:Vpc"
 GROUP = "aws:ec2/securityGroup:SecurityGroup"

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from simcloud.rules import Cloud, Reason, ResourceType
-from simcloud.server import CLOUDS
+from sandbox.simcloud.rules import Cloud, Reason, ResourceType
+from sandbox.simcloud.server import CLOUDS
 
 COMMON = {"noun", "code", "type", "id", "name", "region", "account"}
 # What refusals.py and simulation.py add for each reason.

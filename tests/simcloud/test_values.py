@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from simcloud.changes import changes
-from simcloud.values import Secret, Unknown, at, from_wire, plain, recognised, sealed, tells, to_wire, unsealed
+from sandbox.simcloud.changes import changes
+from sandbox.simcloud.values import Secret, Unknown, at, from_wire, plain, recognised, sealed, tells, to_wire, unsealed
 
 VALUES = {
     "text": "a",

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from simcloud.faults import Effect, Faults
-from simcloud.rules import RefusalError
-from simcloud.values import Secret
-from simcloud.world import World
+from sandbox.simcloud.faults import Effect, Faults
+from sandbox.simcloud.rules import RefusalError
+from sandbox.simcloud.values import Secret
+from sandbox.simcloud.world import World
 
 VPC = "aws:ec2/vpc:Vpc"
 SUBNET = "aws:ec2/subnet:Subnet"
@@ -83,7 +83,7 @@ def test_a_type_without_rules_is_kept_and_named(api: Any) -> None:
 
 def test_a_function_that_is_not_simulated_says_where_it_belongs(api: Any) -> None:
     aws = api("aws")
-    with pytest.raises(RefusalError, match="no function aws:x/y:y; add it to simcloud/aws/functions.py"):
+    with pytest.raises(RefusalError, match="no function aws:x/y:y; add it to sandbox/simcloud/aws/functions.py"):
         aws.simulation.invoke(aws.settings, "aws:x/y:y", {})
 
 

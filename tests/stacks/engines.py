@@ -11,18 +11,18 @@ from typing import TypeVar
 
 import pytest
 
-from simcloud.faults import Faults
+from sandbox.simcloud.faults import Faults
 
 _T = TypeVar("_T")
 _RUNS = 3
 
 QUICK = {"GOGC": "200"}
-"""Variables of an engine that may have memory for less CPU; a validation asks for the opposite (`validation.private`)."""
+"""Variables of an engine that may have memory for less CPU; a validation asks for the opposite (`stacks.validation.private`)."""
 
 
 @contextmanager
 def attached(plugin: str) -> Iterator[None]:
-    """Let engines that begin within a block ask one process for keys (`validation.plugin`). They would start two for each run."""
+    """Let engines that begin within a block ask one process for keys (`stacks.validation.plugin`). They would start two for each run."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PULUMI_DEBUG_PROVIDERS", plugin)
         yield

@@ -20,23 +20,23 @@ from botocore.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-import control_plane.render
 import etcd.render
 from cluster.files import JOIN_TOKEN
+from components.control_plane import render as control_plane_render
+from components.userdata import Payload, render
 from stacks import certificates
 from stacks.certificates import Request
 from stacks.cloud_store import bundle_name
 from tests.control_plane import csi_support
 from tests.stacks.fake_stores import READER, Answer, Aws, Azure, Cloud, Gcp, moto, serve, told
 from tests.userdata.placed import boot
-from userdata import Payload, render
 
 PROGRAM_BYTES = 5120
 USER_DATA_BYTES = 13 * 1024
 PAYLOAD = Payload('{"files": [{"path": "/etc/a", "text": "ä\\n"}]}\n')
 SECRET = "-----BEGIN PRIVATE KEY-----\n\0ä\n"
 NAMES = [
-    *(secret.name for secret in control_plane.render.secrets(csi_support.cluster(csi_support.CLOUDS[0]))),
+    *(secret.name for secret in control_plane_render.secrets(csi_support.cluster(csi_support.CLOUDS[0]))),
     *(secret.name for secret in etcd.render.secrets("events", "etcd-events-1")),
     PAYLOAD.name,
     JOIN_TOKEN,

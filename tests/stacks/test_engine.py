@@ -27,8 +27,8 @@ from stacks.certificates import Request
 from stacks.errors import StackError
 from stacks.protection import is_protected
 from stacks.steps import Recording
+from stacks.validation.plugin import dynamic_resources
 from tests.programs import program
-from validation.plugin import dynamic_resources
 
 ROOT = Path(__file__).resolve().parents[2]
 PROVIDERS = "PULUMI_DEBUG_PROVIDERS"

@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from cluster.spec import Cluster
-from lab.balancer import BalancerSpec
-from lab.hosts import HostSpec
-from lab.plan import LabSpec
+from sandbox.lab.balancer import BalancerSpec
+from sandbox.lab.hosts import HostSpec
+from sandbox.lab.plan import LabSpec
 from stacks.lab import dynamic
 from stacks.lab.disks import disks_of
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import store_server
+from components.userdata import Payload
+from sandbox.lab import store_server
 from stacks.lab.store import LabStore
 from tests.userdata.placed import boot
-from userdata import Payload
 
 PAYLOAD = Payload('{"files": [{"path": "/etc/a", "text": "ä\\n"}]}\n')
 OTHER = Payload('{"files": []}\n')

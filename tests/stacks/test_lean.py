@@ -15,10 +15,10 @@ import pytest
 from pulumi.runtime.mocks import MockMonitor, Mocks
 from pulumi.runtime.proto import resource_pb2
 
-from bench import plan
-from simcloud.server import simulated_clouds
-from simcloud.world import World
+from sandbox.simcloud.server import simulated_clouds
+from sandbox.simcloud.world import World
 from stacks import lean
+from tests.bench import plan
 from tests.programs import program
 
 Request = resource_pb2.RegisterResourceRequest

@@ -14,7 +14,7 @@ POLICIES = sorted(path.name for path in DOCS.glob("aws-policy*.json"))
 KNOWN = {
     # Public parameters belong to no account; parliament wants one.
     ("aws-policy.json", "RESOURCE_MISMATCH", "Ssm"),
-    # Who runs `up` writes the policies of the clusters' buckets. docs/threats.md says what that comes to.
+    # Who runs `up` writes the policies of the clusters' buckets. docs/explanation/threats.md says what that comes to.
     ("aws-policy.json", "RESOURCE_POLICY_PRIVILEGE_ESCALATION", ""),
 }
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from cluster.spec import Cluster
-from lab import store_server
 from network import addresses
+from sandbox.lab import store_server
 from stacks import machines
 from stacks.gcp import machines as of_gcp
 from stacks.gcp.tags import base_name

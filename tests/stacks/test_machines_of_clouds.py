@@ -18,7 +18,7 @@ from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
 from botocore.credentials import Credentials  # type: ignore[import-untyped]
 
 from cluster.spec import Cluster
-from control_plane import audit_log
+from components.control_plane import audit_log
 from stacks.aws import machines as of_aws
 from stacks.aws.tags import named
 from stacks.azure import machines as of_azure
@@ -136,7 +136,7 @@ def in_region(build: Callable[..., Cluster]) -> Cluster:
 @pytest.fixture
 def ask(tmp_path: Path) -> Callable[[str, str], subprocess.CompletedProcess[str]]:
     """The program, beside the library as a host has it, as the approver runs it."""
-    (tmp_path / "menagerie_host").symlink_to(ROOT / "control_plane" / "host")
+    (tmp_path / "menagerie_host").symlink_to(ROOT / "components" / "control_plane" / "host")
     (tmp_path / audit_log.SECRET).write_text('{"client_id": "api-servers-id", "kind": "azure"}')
 
     def asked(text: str, name: str) -> subprocess.CompletedProcess[str]:

@@ -10,8 +10,8 @@ from cluster.load import load_cluster
 from cluster.network import NodePorts
 from cluster.sources import source_of
 from cluster.subnets import worker_ranges
-from flows.flow import Protocol, Role
-from flows.table import flows
+from components.flows.flow import Protocol, Role
+from components.flows.table import flows
 from network import addresses
 from stacks.aws import rules as aws
 from stacks.azure import rules as azure

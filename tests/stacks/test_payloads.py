@@ -11,15 +11,17 @@ from unittest.mock import MagicMock
 import pulumi
 import pytest
 
-import control_plane.render
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.files import JOIN_TOKEN, PAYLOAD_DIGEST, STORAGE_CLASSES
 from cluster.spec import Cloud, Cluster
-from control_plane import audit_log
+from components.control_plane import audit_log
+from components.control_plane import render as control_plane_render
+from components.userdata import Payload, render
+from components.userdata.payload import unpacked
 from etcd import backups
 from etcd.render import data_disk
-from lab.plan import STORE_URL
 from network.addresses import ROLES, AddressPlan, plan
+from sandbox.lab.plan import STORE_URL
 from stacks import certificates
 from stacks.backups import hosts_with_backups
 from stacks.lab.provider import store_policy
@@ -38,8 +40,6 @@ from stacks.payloads import (
 )
 from stacks.pki import Pki
 from tests.control_plane import csi_support
-from userdata import Payload, render
-from userdata.payload import unpacked
 
 SOURCE = ArtefactSource("http://mirror", {artefact.source: "ab" * 32 for artefact in catalogue().values()})
 USER_DATA_BYTES = 12 * 1024
@@ -289,7 +289,7 @@ def test_the_disk_of_an_etcd_is_in_the_payloads_of_its_members_and_in_no_other(b
 def test_a_bundle_fits_into_every_cloud_s_secret_store() -> None:
     """The largest is the API servers': five authorities and certificates, all in a rotation, their keys, classes of volumes."""
     authority = certificates.new_authority("kubernetes")
-    names = [secret.name for secret in control_plane.render.secrets(csi_support.cluster(Cloud.AZURE))]
+    names = [secret.name for secret in control_plane_render.secrets(csi_support.cluster(Cloud.AZURE))]
     bundle = {name: 2 * authority.certificate + authority.private_key for name in names}
     bundle[STORAGE_CLASSES] = json.dumps(csi_support.applied(Cloud.AZURE)[-3:])
     assert len(json.dumps(bundle)) < KEY_VAULT_BYTES

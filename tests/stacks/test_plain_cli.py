@@ -18,14 +18,14 @@ import yaml
 
 from cluster.load import load_cluster
 from cluster.sources import without_checksum
-from simcloud.server import simulated_clouds
-from simcloud.world import World
+from sandbox.simcloud.server import simulated_clouds
+from sandbox.simcloud.world import World
 from stacks import lean
 from stacks.plain import ALLOW_UNKNOWN
+from stacks.validation.plugin import dynamic_resources
+from stacks.validation.private import variables
 from tests.programs import program
 from tests.stacks.engines import QUICK
-from validation.plugin import dynamic_resources
-from validation.private import variables
 
 ROOT = Path(__file__).resolve().parents[2]
 STACK, PROJECT = "gibbon", "apes-prod"

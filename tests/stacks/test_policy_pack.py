@@ -14,13 +14,13 @@ from google.protobuf import empty_pb2, struct_pb2
 from pulumi.automation import CommandError
 from pulumi.runtime.proto import analyzer_pb2 as pb
 
-import policies
 from cluster.load import find_cluster, load_cluster
 from cluster.spec import Cluster
-from simcloud.rules import Offers
+from sandbox.simcloud.rules import Offers
+from stacks import policies
 from stacks.plugins.policy_pack import ROOT, Pack
-from validation import fleet
-from validation.account import opened
+from stacks.validation import fleet
+from stacks.validation.account import opened
 
 PACK = ROOT / "stacks" / "plugins" / "menagerie-policies"
 STACK = "horus"

@@ -10,14 +10,14 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from clients.kube import Key, key_of
 from cluster.tenancy import Tenancy
-from operations.kube import Key, key_of
-from tenancy.directory import Roster
-from tenancy.sync.guard import sizes
-from tenancy.sync.objects import ALLOWANCE, EDITORS, MANAGER, OWNER_ROLE, OWNERS
-from tenancy.sync.plan import Change, Plan, Verb, looked_into, plan
-from tenancy.sync.seen import Seen, space_of
-from tenancy.sync.workloads import SCALED, SUSPENDED
+from controllers.tenancy.directory import Roster
+from controllers.tenancy.sync.guard import sizes
+from controllers.tenancy.sync.objects import ALLOWANCE, EDITORS, MANAGER, OWNER_ROLE, OWNERS
+from controllers.tenancy.sync.plan import Change, Plan, Verb, looked_into, plan
+from controllers.tenancy.sync.seen import Seen, space_of
+from controllers.tenancy.sync.workloads import SCALED, SUSPENDED
 
 OURS = {EDITORS, OWNERS, ALLOWANCE, OWNER_ROLE}
 

@@ -8,7 +8,7 @@ from typing import Any
 from cluster.allocations import BORROWED, TEAM_KEY
 from cluster.pools import Host as Machine
 from cluster.spec import Cluster
-from tenancy.capacity.run import Applied, Capacity, Found
+from controllers.tenancy.capacity.run import Applied, Capacity, Found
 from tests.tenancy.real import Server
 from tests.waiting import until
 

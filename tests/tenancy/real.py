@@ -14,9 +14,9 @@ from typing import Any
 from kubernetes import client
 
 from cluster.tenancy import Tenancy
-from tenancy.directory import Roster
-from tenancy.sync.objects import NAME, OWNER_ROLE
-from tenancy.sync.run import NOTEBOOK, Applied, Found, Sync
+from controllers.tenancy.directory import Roster
+from controllers.tenancy.sync.objects import NAME, OWNER_ROLE
+from controllers.tenancy.sync.run import NOTEBOOK, Applied, Found, Sync
 from tests.control_plane.real_api import TOKEN, RealApi, running, started
 from tests.operations.conftest import outputs
 from tests.programs import program

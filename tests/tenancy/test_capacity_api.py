@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from clients.kube import Kube
 from cluster.allocations import TEAM_KEY
 from cluster.spec import Cluster
-from operations.kube import Kube
-from tenancy.capacity.plan import Verb
+from controllers.tenancy.capacity.plan import Verb
 from tests.tenancy import hosts
 from tests.tenancy.hosts import STRATEGIC, converge, of_pools, run_on, teams
 from tests.tenancy.real import Server

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from cluster.allocations import BORROWED, TEAM_KEY, Allocation
 from cluster.spec import Cluster
 from cluster.tenancy import DirectorySource, Tenancy
-from tenancy.capacity.guard import refusals
-from tenancy.capacity.hosts import Host, Pod, hosts_of, teams_of
-from tenancy.capacity.plan import Known, Plan, Verb, plan
-from tenancy.capacity.run import known, patch
+from controllers.tenancy.capacity.guard import refusals
+from controllers.tenancy.capacity.hosts import Host, Pod, hosts_of, teams_of
+from controllers.tenancy.capacity.plan import Known, Plan, Verb, plan
+from controllers.tenancy.capacity.run import known, patch
 from tests.tenancy.hosts import of_pools
 
 KNOWN = Known({"a": "", "b": "", "c": ""})

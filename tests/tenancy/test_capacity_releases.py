@@ -11,7 +11,7 @@ import pytest
 from cluster.allocations import TEAM_KEY
 from cluster.releases import EARLY, SUPPORTED, minor
 from cluster.spec import Cluster
-from tenancy.directory.model import NoPoliciesError
+from controllers.tenancy.directory.model import NoPoliciesError
 from tests.control_plane.real_api import serving, storing
 from tests.operations.real_cluster import program
 from tests.tenancy.hosts import capacity, converge, of_pools

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from clients.lease import Lease
 from cluster.spec import Cluster
-from operations.lease import Lease
-from tenancy.sync.run import LEASE
+from controllers.tenancy.sync.run import LEASE
 from tests.cli.terminal import Menagerie, Ran, between_rounds, command
 from tests.tenancy.real import Server
 

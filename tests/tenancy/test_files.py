@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from cluster.load import SpecError
 from cluster.tenancy import DirectorySource, PeopleAllowance, TeamsAllowance, Tenancy
-from tenancy.directory import Kind, Person, State, Tenant
-from tenancy.directory.files import FileDirectory
-from tenancy.directory.names import RESERVED, assign
+from controllers.tenancy.directory import Kind, Person, State, Tenant
+from controllers.tenancy.directory.files import FileDirectory
+from controllers.tenancy.directory.names import RESERVED, assign
 
 SETTINGS = Tenancy(directory=DirectorySource(file="people.yaml"))
 BARE = SETTINGS.model_copy(update={"people": PeopleAllowance(prefix=""), "teams": TeamsAllowance(prefix="")})

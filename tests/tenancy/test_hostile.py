@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.tenancy import Leavers
-from tenancy.capacity.hosts import hosts_of
-from tenancy.sync.workloads import BEFORE, started, stopped
+from controllers.tenancy.capacity.hosts import hosts_of
+from controllers.tenancy.sync.workloads import BEFORE, started, stopped
 from tests.tenancy.cluster_in_memory import Memory
 from tests.tenancy.test_plan import SETTINGS, roster
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from cluster.tenancy import Tenancy
-from tenancy.directory import DirectoryError, State
-from tenancy.directory.ldap import After, LdapDirectory
+from controllers.tenancy.directory import DirectoryError, State
+from controllers.tenancy.directory.ldap import After, LdapDirectory
 from tests.ports import free_port
 from tests.tenancy.slapd import BASE, PASSWORD, READER, Slapd, between, group, person, posix, running
 

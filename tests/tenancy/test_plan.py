@@ -8,11 +8,11 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from cluster.tenancy import Allowance, DirectorySource, Leavers, PeopleAllowance, TeamsAllowance, Tenancy
-from tenancy.directory import Kind, Person, Roster, State, Team, Tenant
-from tenancy.sync.guard import refusals, sizes
-from tenancy.sync.objects import EDITORS, OWNER_ROLE, OWNERS
-from tenancy.sync.plan import Story, Verb
-from tenancy.sync.seen import Seen
+from controllers.tenancy.directory import Kind, Person, Roster, State, Team, Tenant
+from controllers.tenancy.sync.guard import refusals, sizes
+from controllers.tenancy.sync.objects import EDITORS, OWNER_ROLE, OWNERS
+from controllers.tenancy.sync.plan import Story, Verb
+from controllers.tenancy.sync.seen import Seen
 from tests.tenancy.cluster_in_memory import Memory
 
 SETTINGS = Tenancy(directory=DirectorySource(file="people.yaml"))

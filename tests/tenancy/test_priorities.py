@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from cluster.allocations import SYSTEM_LABEL, SYSTEM_NAMESPACES
-from control_plane import admission
-from control_plane.objects import Object, applied
-from scheduling import priorities
+from components.control_plane import admission
+from components.control_plane.objects import Object, applied
+from components.scheduling import priorities
 from tests.tenancy.real import Server
 from tests.tenancy.test_real_api import ALL, bound, synced
 from tests.waiting import until

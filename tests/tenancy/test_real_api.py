@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cluster.tenancy import DirectorySource, Leavers, PeopleAllowance, TeamsAllowance, Tenancy
-from tenancy.directory import DirectoryError
-from tenancy.sync.objects import EDITORS, OWNER_ROLE
-from tenancy.sync.run import Sync
+from controllers.tenancy.directory import DirectoryError
+from controllers.tenancy.sync.objects import EDITORS, OWNER_ROLE
+from controllers.tenancy.sync.run import Sync
 from tests.tenancy.real import RBAC, Given, Server, cut_after
 from tests.tenancy.test_plan import roster
 from tests.waiting import until

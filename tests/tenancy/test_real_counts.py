@@ -7,7 +7,7 @@ import pytest
 from cluster import counts
 from cluster.spec import EtcdCluster
 from cluster.tenancy import DirectorySource, PeopleAllowance, Tenancy, amount
-from tenancy.sync.objects import makes
+from controllers.tenancy.sync.objects import makes
 from tests.tenancy.real import RBAC, Server
 from tests.tenancy.test_plan import roster
 from tests.tenancy.test_real_api import CREATED, FORBIDDEN, OK, config, synced

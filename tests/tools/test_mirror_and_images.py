@@ -16,10 +16,10 @@ import pytest
 
 from cluster import artefacts as model
 from cluster import versions
-from lab import artefacts, images
-from lab.errors import LabError
-from oci import tar
-from oci.image import Image
+from sandbox.lab import artefacts, images
+from sandbox.lab.errors import LabError
+from tools.oci import tar
+from tools.oci.image import Image
 
 FakeGo = Callable[..., Path]
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from cluster.artefacts import catalogue
-from lab import mirror_server
+from sandbox.lab import mirror_server
 from tools import build, golang, manifest, releases
 from tools.releases import DownloadError
 

@@ -8,16 +8,16 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from cli.drawing.html import html
+from cli.drawing.layout import draw
+from cli.drawing.shapes import Text
+from cli.drawing.style import SVG_STYLE
+from cli.drawing.svg import svg
 from cluster.artefacts import ArtefactSource
 from cluster.load import load_cluster
-from flows.table import flows
-from lab.plan import MIRROR_URL, REGISTRY
+from components.flows.table import flows
 from network.vpn import tunnels
-from topology.html import html
-from topology.layout import draw
-from topology.shapes import Text
-from topology.style import SVG_STYLE
-from topology.svg import svg
+from sandbox.lab.plan import MIRROR_URL, REGISTRY
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "topology"
@@ -144,3 +144,12 @@ def test_text_is_readable_on_light_and_on_dark_screens():
             for paper in papers:
                 high, low = sorted((luminance(ink), luminance(paper)), reverse=True)
                 assert (high + 0.05) / (low + 0.05) > 4.5, (ink, paper)
+
+
+def test_the_drawing_in_the_documentation_is_that_of_its_spec():
+    """MENAGERIE_UPDATE_GOLDEN=1 rewrites it; review the difference."""
+    spec = ROOT / "docs" / "examples" / "aws-small.yaml"
+    made, drawing = svg(draw(load_cluster(spec))), spec.with_suffix(".svg")
+    if os.environ.get("MENAGERIE_UPDATE_GOLDEN"):
+        drawing.write_text(made)
+    assert drawing.read_text() == made, "run `make golden`"

@@ -5,15 +5,15 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 
-from flows.flow import Role
-from flows.table import flows
+from cli.drawing.layout import draw
+from cli.drawing.shapes import Box, Line, Text, fit, wrap
+from cli.drawing.traffic import traffic
+from components.flows.flow import Role
+from components.flows.table import flows
 from network import addresses
 from network.vpn import tunnels
 from tests.flows.support import SHAPES
 from tests.topology.support import area, overlaps, within
-from topology.layout import draw
-from topology.shapes import Box, Line, Text, fit, wrap
-from topology.traffic import traffic
 
 
 def texts(drawing):

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from cluster.files import HostFile
-from userdata import applying, refreshing
-from userdata.cloud_init import boot_program
+from components.userdata import applying, refreshing
+from components.userdata.cloud_init import boot_program
 
 
 class _Text(importlib.abc.InspectLoader):

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from components.userdata import Payload, applying
+from components.userdata.payload import packed, unpacked
 from tests.userdata import placed
 from tests.userdata.placed import boot
-from userdata import Payload, applying
-from userdata.payload import packed, unpacked
 
 ETCD, TIMER = "etcd-main.service", "etcd-main-backup.timer"
 

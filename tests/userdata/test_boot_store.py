@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
+from components.userdata import Payload
 from tests.userdata.placed import boot
-from userdata import Payload
 
 
 def secret(name, path, owner, mode=0o600):

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from components.userdata import Payload, render, startup_script
+from components.userdata.cloud_init import LIMIT_BYTES, UserDataTooLarge, boot_program
+from components.userdata.payload import pack
 from tests.userdata.placed import boot
-from userdata import Payload, render, startup_script
-from userdata.cloud_init import LIMIT_BYTES, UserDataTooLarge, boot_program
-from userdata.payload import pack
 
-BOOT = Path(__file__).parents[2] / "userdata" / "boot"
+BOOT = Path(__file__).parents[2] / "components" / "userdata" / "boot"
 PAYLOAD = Payload('{"files": ["only in the store"]}\n')
 
 

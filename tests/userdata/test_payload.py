@@ -10,7 +10,7 @@ import pytest
 
 from cluster.artefacts import Artefact, ArtefactSource
 from cluster.files import Disk, Download, HostConfig, HostFile, Refresh, SecretRef
-from userdata import Payload
+from components.userdata import Payload
 
 ETCD = Artefact("etcd", "1", "github.com/etcd/etcd.tar.gz")
 SOURCE = ArtefactSource("http://mirror", {ETCD.source: "ab" * 32})

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from components.userdata import refreshing
 from tests.userdata import placed
-from userdata import refreshing
 
 UNIT = "etcd-main.service"
 ETCD = {"report": ["etcdctl"], "etcd": "main"}

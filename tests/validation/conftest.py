@@ -11,9 +11,9 @@ import pytest
 
 from cluster.load import load_cluster
 from cluster.spec import Cluster
-from validation import fleet
-from validation.fleet import NoEngineError
-from validation.model import ClusterResult, Finding, Outcome, Report, Stage, StageResult, skipped
+from stacks.validation import fleet
+from stacks.validation.fleet import NoEngineError
+from stacks.validation.model import ClusterResult, Finding, Outcome, Report, Stage, StageResult, skipped
 
 ROOT = Path(__file__).resolve().parents[2]
 SPEC = ROOT / "tests" / "specs" / "valid-aws.yaml"

@@ -9,7 +9,7 @@ import pytest
 from cluster.check import check
 from cluster.load import load_cluster
 from cluster.spec import Cluster
-from validation.changes import CHANGES, Change, changed
+from stacks.validation.changes import CHANGES, Change, changed
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = [path.parent.name for path in sorted((ROOT / "inventories").glob("*/cluster.yaml"))]

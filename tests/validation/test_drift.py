@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from simcloud.world import Record, World
-from validation.drift import Drift, drifted
+from sandbox.simcloud.world import Record, World
+from stacks.validation.drift import Drift, drifted
 
 
 def record(type_: str, name: str, uses: tuple[Record, ...] = (), **inputs: object) -> Record:

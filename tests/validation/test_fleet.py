@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from cluster.load import check_paths
+from stacks.validation import fleet, worker
+from stacks.validation.fleet import Options, Subject
+from stacks.validation.model import ClusterResult, Outcome, Report, Stage
 from tests.waiting import patience, until
-from validation import fleet, worker
-from validation.fleet import Options, Subject
-from validation.model import ClusterResult, Outcome, Report, Stage
 
 ROOT = Path(__file__).resolve().parents[2]
 SPECS = ROOT / "tests" / "specs"
@@ -130,7 +130,7 @@ import sys
 from pathlib import Path
 from cli import interrupts
 from tests.validation.test_fleet import SPECS, subject
-from validation import fleet
+from stacks.validation import fleet
 def tell(name, stage, detail):
     print(stage, flush=True)
 options = fleet.Options(Path(sys.argv[1]), program="tests.validation.programs:endless")
@@ -181,8 +181,11 @@ def test_no_cloud_s_sdk_is_imported_before_a_program_does_and_the_parent_imports
     heavy = "[name for name in sys.modules if name.split('.')[0] in ('pulumi', 'grpc', 'kubernetes')]"
     clouds = "[name for name in sys.modules if name.startswith('pulumi_')]"
     for modules, names in (
-        ("cli.validate, validation.fleet, validation.reports.sarif, validation.reports.junit", heavy),
-        ("validation.worker, validation.stages, stacks.program", clouds),
+        (
+            "cli.validate, stacks.validation.fleet, stacks.validation.reports.sarif, stacks.validation.reports.junit",
+            heavy,
+        ),
+        ("stacks.validation.worker, stacks.validation.stages, stacks.program", clouds),
     ):
         code = f"import sys, {modules}; print({names})"
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from validation import private
-from validation.sections import PROGRAM, section_of
+from stacks.validation import private
+from stacks.validation.sections import PROGRAM, section_of
 
 
 def test_of_the_user_s_environment_only_what_programs_need_is_seen() -> None:

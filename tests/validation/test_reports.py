@@ -14,8 +14,8 @@ import yaml
 from typer.main import get_command
 
 from cli.main import app
-from validation.model import RULES, Report, Stage, StageResult
-from validation.reports import junit, sarif
+from stacks.validation.model import RULES, Report, Stage, StageResult
+from stacks.validation.reports import junit, sarif
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -184,7 +184,7 @@ def test_a_stage_comes_back_from_its_process_as_it_was(report: Report) -> None:
 
 
 def test_the_documentation_explains_every_id_and_every_stage() -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "ci.md").read_text()
+    text = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "ci.md").read_text()
     assert [id_ for id_, says in RULES.items() if f"| `{id_}` | {says} |" not in text] == []
     assert [stage for stage in Stage if f"| {stage} |" not in text] == []
 

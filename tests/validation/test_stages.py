@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-import policies.data
 from cluster.spec import Cluster
-from simcloud.rules import Offers
+from sandbox.simcloud.rules import Offers
+from stacks import policies
+from stacks.validation import stages
+from stacks.validation.account import Program, opened
+from stacks.validation.model import Finding, Outcome, Stage, StageResult
 from tests.validation import programs
-from validation import stages
-from validation.account import Program, opened
-from validation.model import Finding, Outcome, Stage, StageResult
 
 Results = dict[Stage, StageResult]
 Validate = Callable[[Program], Results]

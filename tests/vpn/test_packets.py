@@ -1,4 +1,4 @@
-"""Packets through real strongSwan and FRR, from a site to two clusters; what is measured here is in docs/vpn.md."""
+"""Packets through real strongSwan and FRR, from a site to two clusters; what is measured here is in docs/how-to/vpn.md."""
 
 from __future__ import annotations
 

@@ -12,12 +12,12 @@ import pytest
 import yaml
 
 from cluster.outputs import ArtefactOutput, ClusterOutputs
+from components.workers import roles
+from components.workers.render import OWN_ADDRESS, OWN_NAME, in_region
+from components.workers.roles import ORDER, declarations
 from inventories.build import Inventory, build
 from inventories.run import run
 from network.addresses import plan
-from workers import roles
-from workers.render import OWN_ADDRESS, OWN_NAME, in_region
-from workers.roles import ORDER, declarations
 
 ROOT = Path(__file__).parents[2]
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from cluster.problems import SpecError
+from components.workers.group_vars import ROOT, given_to_routers, read_variables
 from inventories.gateways import COMPUTED
-from workers.group_vars import ROOT, given_to_routers, read_variables
 
 KNOWN = {"kubelet_config_patch", "containerd_systemd_cgroup"}
 GROUPS = {"pool_gpu"}

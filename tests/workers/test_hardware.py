@@ -7,7 +7,7 @@ import pytest
 from cluster import preflight
 from cluster.pools import Pool, Taint, TaintEffect
 from cluster.spec import Cloud
-from workers.variables import of_pool
+from components.workers.variables import of_pool
 
 TAINT = {"key": preflight.KEY, "value": "", "effect": "NoSchedule"}
 AT_SITE = {"site": "sjc1", "hosts": "hosts.yaml"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.kubelet import of_pool
+from components.workers.kubelet import of_pool
 
 RACK = {"rails": {"workers": {"rail-0": {"interface": "ens1"}}}}
 

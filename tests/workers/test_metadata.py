@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from workers import metadata
+from components.workers import metadata
 
 CLOUDS = {
     "aws": {"region": "us-east-1", "zones": ["us-east-1a"]},

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from cluster.artefacts import ArtefactSource
+from components.userdata import Payload
+from components.workers import host_config, metadata
+from components.workers.render import CA, JOIN, LIBRARY, OWN_ADDRESS, PREPARE, SERVING_CA, SETTINGS, in_region
+from components.workers.roles import declarations
 from network.addresses import plan
-from userdata import Payload
-from workers import host_config, metadata
-from workers.render import CA, JOIN, LIBRARY, OWN_ADDRESS, PREPARE, SERVING_CA, SETTINGS, in_region
-from workers.roles import declarations
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "worker-in-region"
 

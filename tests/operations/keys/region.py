@@ -24,18 +24,18 @@ from typing import TYPE_CHECKING, Any
 
 import pulumi
 
+from clients.access import Access
 from cluster.artefacts import ArtefactSource, catalogue
 from cluster.outputs import ArtefactOutput, ClusterOutputs, EtcdOutput, HostOutput
 from cluster.spec import Cluster
-from control_plane import audit_log
-from control_plane import flags as api_flags
-from control_plane.ports import API_PORT
+from components.control_plane import audit_log
+from components.control_plane import flags as api_flags
+from components.control_plane.ports import API_PORT
 from etcd.backups import secret_name
 from etcd.flags import flags as etcd_flags
 from etcd.members import http_port, members, metrics_port, settings
-from lab import store_server
 from network.addresses import ROLES, plan
-from operations.access import Access
+from sandbox.lab import store_server
 from stacks.automation import ClusterStack, Summary
 from stacks.backups import hosts_with_backups
 from stacks.lab.store import LabStore

@@ -18,8 +18,8 @@ from cryptography import x509
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from clients.access import Access
 from cluster.key_rings import Ring
-from operations.access import Access
 from operations.keys import kubelets, rings, trusted
 from operations.keys.kubelets import KubeletsBehindError
 from operations.keys.pods import PodsBehindError

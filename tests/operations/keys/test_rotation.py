@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from kubernetes import client
 
+from clients.etcd_client import EtcdClient
 from cluster.key_rings import Ring, RingName
 from network.addresses import plan
-from operations.etcds.client import EtcdClient
 from operations.keys import encryption, rings
 from operations.keys.certificates import of_hosts, of_stack, shown
 from operations.keys.reports import read

@@ -25,8 +25,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from kubernetes import client
 
+from clients.access import Access
 from cluster.pools import POOL_LABEL
-from operations.access import Access
 from operations.keys.kubelets import ANNOTATION
 from stacks.certificates import Request, Signed, issue
 from tests.operations.keys.region import Host, Region

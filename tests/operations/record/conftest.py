@@ -18,8 +18,8 @@ import pytest
 from botocore.session import Session
 from obstore.store import MemoryStore
 
+from clients.access import Access
 from cluster.outputs import BucketOutput
-from operations.access import Access
 from operations.record.holder import Holder
 from operations.record.model import Record, now
 from operations.record.store import FolderStore, RecordStore, bucket_store

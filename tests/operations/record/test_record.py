@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from clients.access import Access
 from cluster.spec import Cluster
-from operations.access import Access
 from operations.record import (
     LockedError,
     RecordStoreError,
@@ -47,7 +47,7 @@ from operations.record.holder import Holder
 from operations.record.model import Record
 from operations.record.store import FolderStore, RecordStore
 from operations.record.take import take
-from operations.buckets import open_bucket
+from clients.buckets import open_bucket
 from cluster.outputs import BucketOutput
 
 if sys.argv[1].startswith("http"):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cluster.autoscaler import LEASE
+from controllers.autoscaler.hands import NOTEBOOK
 from operations import removals
 from operations.record import store
-from scheduling.autoscaler.hands import NOTEBOOK
 from tests.operations.real_cluster import World, world
 from tests.operations.repairs import joined
 from tests.sharing import shared

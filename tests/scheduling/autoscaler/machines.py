@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 
 from cluster.spec import Cluster
 from cluster.subnets import worker_ranges
+from controllers.autoscaler.choose import settings_of
+from controllers.autoscaler.decision import Act, Decision
+from controllers.autoscaler.groups import Group, GroupError, Machine
+from controllers.autoscaler.hands import Hands
+from controllers.autoscaler.look import look
+from controllers.autoscaler.memory import Memory
+from controllers.autoscaler.run import Loop, Round
+from controllers.autoscaler.seen import World
 from operations.repair.look import Around, limits_of
-from scheduling.autoscaler.choose import settings_of
-from scheduling.autoscaler.decision import Act, Decision
-from scheduling.autoscaler.groups import Group, GroupError, Machine
-from scheduling.autoscaler.hands import Hands
-from scheduling.autoscaler.look import look
-from scheduling.autoscaler.memory import Memory
-from scheduling.autoscaler.run import Loop, Round
-from scheduling.autoscaler.seen import World
 from tests import waiting
 from tests.operations.real_cluster import World as Real
 from tests.operations.repairs import renew

@@ -8,19 +8,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cluster.autoscaler import Autoscaler
+from controllers.autoscaler.asking import Choices
+from controllers.autoscaler.decide import decide
+from controllers.autoscaler.decision import Pass
+from controllers.autoscaler.gang import NO_GANGS, Gangs, Membership
+from controllers.autoscaler.groups import Group, Machine
+from controllers.autoscaler.memory import Memory
+from controllers.autoscaler.pods import waiting
+from controllers.autoscaler.seen import BY, Node, Resident, Supply, Waiting, World
+from controllers.autoscaler.simulate.run import Setting
+from controllers.planner import Pool, Shape
+from controllers.planner.resources import CPU, GPU, MEMORY, PODS, Resources
+from controllers.planner.supply import labels
 from operations.breaker import Fleet, Limits, Member
-from scheduling.autoscaler.asking import Choices
-from scheduling.autoscaler.decide import decide
-from scheduling.autoscaler.decision import Pass
-from scheduling.autoscaler.gang import NO_GANGS, Gangs, Membership
-from scheduling.autoscaler.groups import Group, Machine
-from scheduling.autoscaler.memory import Memory
-from scheduling.autoscaler.pods import waiting
-from scheduling.autoscaler.seen import BY, Node, Resident, Supply, Waiting, World
-from scheduling.autoscaler.simulate.run import Setting
-from scheduling.planner import Pool, Shape
-from scheduling.planner.resources import CPU, GPU, MEMORY, PODS, Resources
-from scheduling.planner.supply import labels
 
 NOW_S = 1_795_000_000.0
 LIMITS = Limits({"cpu": "40%", "gpu": "40%", "spot": "40%", "site": "40%"}, "50%", 3600.0)

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import pytest
 
 from cli.running import run
+from clients.lease import Lease
 from cluster.autoscaler import LEASE
 from cluster.load import check_paths
 from cluster.spec import Cluster
-from operations.lease import Lease
-from scheduling.autoscaler.choose import settings_of
+from controllers.autoscaler.choose import settings_of
 from tests.cli.terminal import between_rounds
 from tests.operations.conftest import outputs
 from tests.operations.real_cluster import World
@@ -70,7 +70,7 @@ def menagerie(
 ) -> Callable[..., Ran]:
     monkeypatch.setattr("operations.stack.access_to", lambda *_: Access(real))
     monkeypatch.setattr("operations.repair.means.control_plane", lambda *_: "")
-    monkeypatch.setattr("scheduling.autoscaler.choose.groups_of", lambda *_: machines)
+    monkeypatch.setattr("controllers.autoscaler.choose.groups_of", lambda *_: machines)
     monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
 
     def call(*words: str, spec: Cluster | None = None) -> Ran:

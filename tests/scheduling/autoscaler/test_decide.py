@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from controllers.autoscaler.groups import Group, Machine
+from controllers.autoscaler.memory import Memory, Order, Rest
+from controllers.planner import Fate
 from operations.breaker import Fleet, Removal
-from scheduling.autoscaler.groups import Group, Machine
-from scheduling.autoscaler.memory import Memory, Order, Rest
-from scheduling.planner import Fate
 from tests.scheduling.autoscaler.support import (
     CPU_POOL,
     GPU_POOL,

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.autoscaler.asking import asked
-from scheduling.autoscaler.decide import decide
-from scheduling.autoscaler.decision import Act
-from scheduling.autoscaler.keys import ALL, CLOUD, KEEP, PREFIX, SAFE_TO_EVICT
-from scheduling.autoscaler.look import _readable, _resident
-from scheduling.autoscaler.memory import Memory
-from scheduling.autoscaler.pods import is_waiting, waiting
-from scheduling.autoscaler.seen import Waiting
-from scheduling.planner import Operator, Requirement
+from controllers.autoscaler.asking import asked
+from controllers.autoscaler.decide import decide
+from controllers.autoscaler.decision import Act
+from controllers.autoscaler.keys import ALL, CLOUD, KEEP, PREFIX, SAFE_TO_EVICT
+from controllers.autoscaler.look import _readable, _resident
+from controllers.autoscaler.memory import Memory
+from controllers.autoscaler.pods import is_waiting, waiting
+from controllers.autoscaler.seen import Waiting
+from controllers.planner import Operator, Requirement
 from tests.scheduling.autoscaler.support import CHOICES, CPU_POOL, LIMITS, node, pod_document, setting, world
 
 GOOD = "default/good"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from cluster.spec import Cluster
+from controllers.autoscaler.groups import GroupError
+from controllers.autoscaler.lab import LabGroups
 from operations.lab import RegionWorker, RegionWorkersError
-from scheduling.autoscaler.groups import GroupError
-from scheduling.autoscaler.lab import LabGroups
 from stacks.lab.workers import possible_in_region, workers_in_region
 
 

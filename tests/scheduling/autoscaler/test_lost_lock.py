@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from clients.lease import LostTheLockError
 from cluster.autoscaler import Autoscaler
-from operations.lease import LostTheLockError
-from scheduling.autoscaler.decision import Decision
-from scheduling.autoscaler.memory import Memory
-from scheduling.autoscaler.run import Loop
-from scheduling.autoscaler.seen import World
+from controllers.autoscaler.decision import Decision
+from controllers.autoscaler.memory import Memory
+from controllers.autoscaler.run import Loop
+from controllers.autoscaler.seen import World
 from tests.scheduling.autoscaler.support import LIMITS, node, pods, world
 
 SETTINGS = Autoscaler()

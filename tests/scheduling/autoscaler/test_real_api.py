@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from clients.lease import HeldError, Lease
 from cluster.autoscaler import LEASE
 from cluster.spec import Cluster
+from controllers.autoscaler.choose import settings_of
+from controllers.autoscaler.decision import Act
+from controllers.autoscaler.hands import Hands
+from controllers.autoscaler.telling import Teller
+from controllers.planner import Fate
 from operations.drain import mark_of
-from operations.lease import HeldError, Lease
-from scheduling.autoscaler.choose import settings_of
-from scheduling.autoscaler.decision import Act
-from scheduling.autoscaler.hands import Hands
-from scheduling.autoscaler.telling import Teller
-from scheduling.planner import Fate
 from tests.operations.real_cluster import World
 from tests.scheduling.autoscaler.machines import POOL, Machines, around, every_death, loop, passes
 from tests.waiting import until

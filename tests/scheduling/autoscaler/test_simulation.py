@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cli.main import app
-from scheduling.autoscaler.decide import decide
-from scheduling.autoscaler.decision import Act, Pass
-from scheduling.autoscaler.memory import Memory, packed, unpacked
-from scheduling.autoscaler.seen import World
-from scheduling.autoscaler.simulate.cloud import Cloud
-from scheduling.autoscaler.simulate.run import Setting, simulate, without_scale_in
-from scheduling.autoscaler.simulate.trace import MOST_PODS, Arrival, TraceError, read
-from scheduling.autoscaler.simulate.trace import lines as lines_of
+from controllers.autoscaler.decide import decide
+from controllers.autoscaler.decision import Act, Pass
+from controllers.autoscaler.memory import Memory, packed, unpacked
+from controllers.autoscaler.seen import World
+from controllers.autoscaler.simulate.cloud import Cloud
+from controllers.autoscaler.simulate.run import Setting, simulate, without_scale_in
+from controllers.autoscaler.simulate.trace import MOST_PODS, Arrival, TraceError, read
+from controllers.autoscaler.simulate.trace import lines as lines_of
 from tests.scheduling.autoscaler.support import LIMITS, setting, supply
 
 HOUR_S = 3600.0
@@ -277,7 +277,7 @@ def test_a_number_that_nothing_has_is_refused_with_its_place(line: str, why: str
 
 def test_a_trace_of_too_many_pods_is_refused_before_it_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_PODS <= 10**6
-    monkeypatch.setattr("scheduling.autoscaler.simulate.trace.MOST_PODS", 20)
+    monkeypatch.setattr("controllers.autoscaler.simulate.trace.MOST_PODS", 20)
     lines = [json.dumps({"at": "0s", "name": f"a{number}", "runs": "1h", "count": 10}) for number in range(1000)]
     with pytest.raises(TraceError, match="t.jsonl:3: with this line there are 30 pods; 20 is the most"):
         read(lines, "t.jsonl")

@@ -18,22 +18,22 @@ from cluster.load import check_paths
 from cluster.places import of_pool
 from cluster.shared import NewerDataError
 from cluster.spec import Cloud, Cluster
-from scheduling import gangs
-from scheduling.autoscaler import supply as supply_module
-from scheduling.autoscaler.amounts import requests_of, there
-from scheduling.autoscaler.asking import Choices, asked
-from scheduling.autoscaler.capacity import Job, cheapest, offers, rows, soonest
-from scheduling.autoscaler.gang import NoGroupError, gang_of, gangs_of
-from scheduling.autoscaler.groups import Group, Machine
-from scheduling.autoscaler.keys import ALL
-from scheduling.autoscaler.look import _fits
-from scheduling.autoscaler.memory import Memory, unpacked
-from scheduling.autoscaler.metrics import HELP, PREFIX, Metrics
-from scheduling.autoscaler.pods import is_waiting, resident, waiting
-from scheduling.autoscaler.run import Round
-from scheduling.autoscaler.supply import supplies
-from scheduling.planner import Preference, Spot
-from scheduling.planner.resources import CPU, GPU, MEMORY, PODS
+from components.scheduling import gangs
+from controllers.autoscaler import supply as supply_module
+from controllers.autoscaler.amounts import requests_of, there
+from controllers.autoscaler.asking import Choices, asked
+from controllers.autoscaler.capacity import Job, cheapest, offers, rows, soonest
+from controllers.autoscaler.gang import NoGroupError, gang_of, gangs_of
+from controllers.autoscaler.groups import Group, Machine
+from controllers.autoscaler.keys import ALL
+from controllers.autoscaler.look import _fits
+from controllers.autoscaler.memory import Memory, unpacked
+from controllers.autoscaler.metrics import HELP, PREFIX, Metrics
+from controllers.autoscaler.pods import is_waiting, resident, waiting
+from controllers.autoscaler.run import Round
+from controllers.autoscaler.supply import supplies
+from controllers.planner import Preference, Spot
+from controllers.planner.resources import CPU, GPU, MEMORY, PODS
 from tests.scheduling.autoscaler.support import (
     CHOICES,
     CPU_POOL,
@@ -304,10 +304,10 @@ def test_metrics_are_in_prometheus_format_and_in_the_docs() -> None:
     assert f"{PREFIX}last_pass_timestamp_seconds 5\n" in text
     for line in text.splitlines():
         assert re.fullmatch(r"# (HELP|TYPE) \S+ .+|[a-z_]+(\{[^}]*\})? \S+", line)
-    page = (ROOT / "docs" / "autoscaler.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "autoscaler.md").read_text()
     assert [name for name in HELP if f"`{PREFIX}{name}`" not in page] == []
 
 
 def test_every_annotation_is_in_the_page_for_researchers() -> None:
-    page = (ROOT / "docs" / "machines-for-jobs.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "machines-for-jobs.md").read_text()
     assert [key for key in ALL if f"`{key}`" not in page] == []

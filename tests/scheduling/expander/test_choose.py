@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.expander.choose import Choice, Offer, Waiting, choose
-from scheduling.planner.resources import Resources
+from controllers.expander.choose import Choice, Offer, Waiting, choose
+from controllers.planner.resources import Resources
 
 DOLLAR = 1_000_000
 

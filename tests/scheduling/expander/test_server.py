@@ -13,10 +13,10 @@ import pytest
 
 from cluster.autoscaler import Autoscaler
 from cluster.load import load_cluster
-from scheduling.expander.errors import ExpanderError
-from scheduling.expander.offers import Priced, prices_of, read
-from scheduling.expander.server import Expander, Tls, serve
-from scheduling.expander.wire import Request, Response
+from controllers.expander.errors import ExpanderError
+from controllers.expander.offers import Priced, prices_of, read
+from controllers.expander.server import Expander, Tls, serve
+from controllers.expander.wire import Request, Response
 from tests.scheduling.expander.asking import Authority, node, option, pod, request
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,7 +9,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from scheduling.planner import (
+from controllers.planner import (
     Fate,
     Gang,
     Host,
@@ -26,8 +26,8 @@ from scheduling.planner import (
     Taint,
     Toleration,
 )
-from scheduling.planner.resources import CPU, GPU, MEMORY, PODS, Resources
-from scheduling.planner.supply import labels
+from controllers.planner.resources import CPU, GPU, MEMORY, PODS, Resources
+from controllers.planner.supply import labels
 
 NOW_S = 1_000_000
 GPU_KIND, RACK, REGION = "openai.org/gpu", "openai.org/rack", "topology.kubernetes.io/region"

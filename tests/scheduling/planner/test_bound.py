@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.planner import Budget, Fate, Pool, Shape, Snapshot, plan
-from scheduling.planner.admission import admit
-from scheduling.planner.bound import bounded
-from scheduling.planner.certificate import Certificate
-from scheduling.planner.feasibility import Ground, obstacles
-from scheduling.planner.knapsack import UNIT, Search
-from scheduling.planner.packing import State
-from scheduling.planner.policy import Policy
-from scheduling.planner.relaxed import Merged, relaxed
-from scheduling.planner.rounding import loads_of
-from scheduling.planner.tables import Tables
-from scheduling.planner.verify import unproved
+from controllers.planner import Budget, Fate, Pool, Shape, Snapshot, plan
+from controllers.planner.admission import admit
+from controllers.planner.bound import bounded
+from controllers.planner.certificate import Certificate
+from controllers.planner.feasibility import Ground, obstacles
+from controllers.planner.knapsack import UNIT, Search
+from controllers.planner.packing import State
+from controllers.planner.policy import Policy
+from controllers.planner.relaxed import Merged, relaxed
+from controllers.planner.rounding import loads_of
+from controllers.planner.tables import Tables
+from controllers.planner.verify import unproved
 from tests.scheduling.planner.support import NOW_S, SNAPSHOTS, ask, pods, room
 
 UNLIMITED = Budget(60.0, time.process_time)

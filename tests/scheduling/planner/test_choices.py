@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from scheduling.planner import Gang, Host, Plan, Policy, Preference, Shape, Snapshot, plan
-from scheduling.planner.feasibility import Ground, obstacles
-from scheduling.planner.resources import CPU, Resources, describe
-from scheduling.planner.supply import Taint, labels
-from scheduling.planner.wishes import Operator, Requirement, Toleration
+from controllers.planner import Gang, Host, Plan, Policy, Preference, Shape, Snapshot, plan
+from controllers.planner.feasibility import Ground, obstacles
+from controllers.planner.resources import CPU, Resources, describe
+from controllers.planner.supply import Taint, labels
+from controllers.planner.wishes import Operator, Requirement, Toleration
 from tests.scheduling.planner.support import NOW_S, REGION, ask, pods, pool, room
 
 SMALL, LARGE = pool("small", 1.0, 9, room(4, 16)), pool("large", 1.9, 9, room(8, 32))

@@ -6,7 +6,7 @@ import time
 
 from hypothesis import given, settings
 
-from scheduling.planner import Budget, Fate, Snapshot, plan
+from controllers.planner import Budget, Fate, Snapshot, plan
 from tests.scheduling.planner.support import SNAPSHOTS, carried_out, wrongs
 
 UNLIMITED = Budget(60.0, time.process_time)

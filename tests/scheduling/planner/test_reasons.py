@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduling.planner import (
+from controllers.planner import (
     Gang,
     Host,
     Operator,
@@ -21,8 +21,8 @@ from scheduling.planner import (
     Toleration,
     plan,
 )
-from scheduling.planner.resources import Resources
-from scheduling.planner.supply import labels
+from controllers.planner.resources import Resources
+from controllers.planner.supply import labels
 from tests.scheduling.planner.support import GPU_KIND, NOW_S, RACK, ask, pods, pool, room
 
 CPU_POOL = pool("cpu", 1.5, 2, room(8, 32), boot_s=100)

@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.planner import Gang, Host, Pod, Policy, Shape, Snapshot, plan
-from scheduling.planner.resources import Resources
+from controllers.planner import Gang, Host, Pod, Policy, Shape, Snapshot, plan
+from controllers.planner.resources import Resources
 from tests.scheduling.planner.support import ask, pool, room
 
 STEP_S, HOUR_S, WEEK_S = 1800, 3600, 7 * 24 * 3600

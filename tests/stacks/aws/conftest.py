@@ -16,15 +16,15 @@ from cluster.sources import without_checksum
 from cluster.spec import Cluster, ClusterSpec
 from network import addresses
 from network.addresses import AddressPlan
-from policies.model import Resource
-from simcloud.faults import Faults
-from simcloud.world import Record
+from sandbox.simcloud.faults import Faults
+from sandbox.simcloud.world import Record
+from stacks.policies.model import Resource
 from stacks.program import declare
 from stacks.steps import Recording
+from stacks.validation.account import Account, opened
+from stacks.validation.offers import of_catalogue
 from tests import programs
 from tests.stacks.engines import QUICK
-from validation.account import Account, opened
-from validation.offers import of_catalogue
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ROOT / "docs" / "examples" / "aws-small.yaml"

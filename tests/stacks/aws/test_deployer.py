@@ -13,8 +13,8 @@ from moto.iam import policy_conditions
 from moto.iam.access_control import IAMPolicy, PermissionResult
 
 from cluster.load import load_cluster
-from simcloud.server import simulated_clouds
-from simcloud.world import World
+from sandbox.simcloud.server import simulated_clouds
+from sandbox.simcloud.world import World
 from stacks.automation import ClusterStack
 from stacks.aws import policies
 from stacks.aws.secrets import host_role

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from simcloud.faults import Faults
-from simcloud.world import Record
+from sandbox.simcloud.faults import Faults
+from sandbox.simcloud.world import Record
 from stacks.steps import Recording
+from stacks.validation.account import Account
 from tests.stacks.aws.conftest import SMALL, account_of, changed, loaded
 from tests.stacks.aws.tokens import GROUP, INSTANCE, SCALING, SECRET, SUBNET, VERSION, VPC
 from tests.stacks.engines import kill_engine, until_met
-from validation.account import Account
 
 POLICY = "aws:s3/bucketPolicy:BucketPolicy"
 CHANGES: Mapping[str, Mapping[str, object]] = {

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.pools import Placement
 from cluster.subnets import zone_subnets
-from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.apiserver import probe_path
 from etcd.members import members
 from network.addresses import ROLES

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import policies
 from network.addresses import ROLES
-from policies.data import kept_by
+from stacks import policies
+from stacks.policies.data import kept_by
 from stacks.steps import name_of
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -74,7 +74,7 @@ def test_a_released_cluster_goes_and_leaves_nothing(small):
 
 
 def test_how_many_resources_a_small_cluster_has(small):
-    """docs/aws.md says what they are, and which are apart that could be one."""
+    """docs/reference/aws.md says what they are, and which are apart that could be one."""
     assert len(small.records) <= 105
 
 

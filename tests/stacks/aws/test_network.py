@@ -8,7 +8,7 @@ import pytest
 
 from cluster.subnets import zone_subnets
 from network.vpn import tunnels
-from simcloud.values import plain
+from sandbox.simcloud.values import plain
 from tests.stacks.aws.tokens import (
     ADDRESS,
     ASSOCIATION,

@@ -11,7 +11,7 @@ from cluster.sources import source_of
 from cluster.storage import controllers_pool
 from etcd.members import members
 from network.addresses import ROLES
-from simcloud.values import plain
+from sandbox.simcloud.values import plain
 from stacks.aws import machines
 from stacks.aws.etcd import disk_of
 from stacks.aws.secrets import CONTROLLERS, ETCD

@@ -11,9 +11,9 @@ import pytest
 
 from cluster.artefacts import ArtefactSource
 from cluster.sources import source_of
-from flows.flow import Flow, Protocol, Role
-from flows.flow import ranges as port_ranges
-from flows.table import flows
+from components.flows.flow import Flow, Protocol, Role
+from components.flows.flow import ranges as port_ranges
+from components.flows.table import flows
 from stacks.aws.rules import groups, ranges_of, rules
 from tests.stacks.aws.tokens import BALANCER, ENDPOINT, GROUP, SUBNET
 

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from cluster.storage import controllers_pool
-from control_plane.csi.drivers import EBS, EFS
+from components.control_plane.csi.drivers import EBS, EFS
 from stacks.aws import volume_rights
 from stacks.aws.secrets import CONTROLLERS
 from tests.stacks.aws.test_secrets import statements

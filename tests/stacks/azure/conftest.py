@@ -20,18 +20,18 @@ from cluster.spec import Cluster
 from network import addresses
 from network.addresses import AddressPlan
 from network.vpn import tunnels
-from simcloud.faults import Faults
-from simcloud.server import simulated_clouds
-from simcloud.values import plain
-from simcloud.world import Record, World
+from sandbox.simcloud.faults import Faults
+from sandbox.simcloud.server import simulated_clouds
+from sandbox.simcloud.values import plain
+from sandbox.simcloud.world import Record, World
 from stacks import lean
 from stacks.automation import ClusterStack
 from stacks.errors import StackError
 from stacks.program import declare
 from stacks.steps import Recording
+from stacks.validation.plugin import dynamic_resources
 from tests import programs
 from tests.stacks.engines import QUICK
-from validation.plugin import dynamic_resources
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent

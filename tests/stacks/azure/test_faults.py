@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from simcloud.faults import Faults
-from simcloud.world import Record
+from sandbox.simcloud.faults import Faults
+from sandbox.simcloud.world import Record
 from tests.stacks.azure.conftest import Account, changed
 from tests.stacks.engines import kill_engine, until_met
 

@@ -8,10 +8,10 @@ import re
 
 from cluster.files import PAYLOAD_DIGEST
 from cluster.sources import source_of
-from control_plane.ports import API_PORT, KONNECTIVITY_PORT
+from components.control_plane.ports import API_PORT, KONNECTIVITY_PORT
 from etcd.members import members, settings
 from network.addresses import ROLES
-from simcloud.values import at, plain
+from sandbox.simcloud.values import at, plain
 from stacks.azure import machines
 from stacks.azure.etcd import disk_of
 from stacks.payloads import payloads, worker_payloads

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cluster.subnets import region_subnets
-from simcloud.values import at, plain
+from sandbox.simcloud.values import at, plain
 
 
 def test_subnets_are_those_of_the_plan(account):

@@ -31,7 +31,7 @@ from stacks.azure.tags import (
 )
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGE = ROOT / "docs" / "azure.md"
+PAGE = ROOT / "docs" / "reference" / "azure.md"
 ROLE = re.compile(r"(?<=```json\n)\{.*?^\}\n(?=```)", re.DOTALL | re.MULTILINE)
 
 

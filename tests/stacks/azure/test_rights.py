@@ -10,7 +10,7 @@ import pytest
 from cluster.files import JOIN_TOKEN
 from cluster.storage import controllers_pool
 from etcd.backups import prefix
-from simcloud.values import plain
+from sandbox.simcloud.values import plain
 from stacks.azure.machines import READ_MACHINES
 from stacks.azure.roles import USE_BLOBS, BuiltIn, only_below
 from stacks.azure.secrets import LARGEST

@@ -10,8 +10,8 @@ import pytest
 from cluster.network import NODE_PORTS
 from cluster.sources import source_of
 from cluster.subnets import region_subnets
-from flows.flow import Protocol, Role, ranges
-from flows.table import flows
+from components.flows.flow import Protocol, Role, ranges
+from components.flows.table import flows
 from stacks.azure.rules import UNFILTERED
 
 PROBE, FAR = "168.63.129.16", "203.0.113.9"

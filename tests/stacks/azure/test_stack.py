@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from simcloud.values import plain
+from sandbox.simcloud.values import plain
 from stacks.azure.permissions import ACTIONS, only_our_roles
 from tests.stacks.azure.conftest import changed
 

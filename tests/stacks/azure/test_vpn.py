@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from network.vpn import tunnels
-from simcloud.values import plain
+from sandbox.simcloud.values import plain
 
 
 def test_the_gateway_is_active_active_with_the_plan_s_addresses_at_each_end(wide):

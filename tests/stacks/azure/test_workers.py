@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simcloud.values import plain
+from sandbox.simcloud.values import plain
 from stacks.azure.tags import scale_set_name
 
 LONG = "h100-machines-of-one-fast-network-and-of-a-rather-long-name-too"

@@ -16,15 +16,15 @@ from cluster.sources import without_checksum
 from cluster.spec import Cluster, ClusterSpec
 from network import addresses
 from network.addresses import AddressPlan
-from simcloud.faults import Faults
-from simcloud.server import simulated_clouds
-from simcloud.values import plain
-from simcloud.world import Record, World
+from sandbox.simcloud.faults import Faults
+from sandbox.simcloud.server import simulated_clouds
+from sandbox.simcloud.values import plain
+from sandbox.simcloud.world import Record, World
 from stacks import program
 from stacks.automation import ClusterStack
+from stacks.validation.plugin import dynamic_resources
 from tests import programs
 from tests.stacks.engines import QUICK
-from validation.plugin import dynamic_resources
 
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = "apes-prod"

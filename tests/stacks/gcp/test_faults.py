@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from cluster.load import load_cluster
-from simcloud.faults import Faults
-from simcloud.world import Record, World
+from sandbox.simcloud.faults import Faults
+from sandbox.simcloud.world import Record, World
 from stacks.automation import ClusterStack
 from stacks.errors import StackError
 from tests.stacks.engines import kill_engine, until_met

@@ -16,9 +16,9 @@ from cluster.pools import Pool
 from cluster.spec import Cloud
 from etcd.members import members
 from network.addresses import ROLES
-from policies.user_data import secrets_in
 from stacks.gcp import hosts
 from stacks.gcp.workers import autoscaler_hints
+from stacks.policies.user_data import secrets_in
 
 SECRET_WORDS = ("PRIVATE KEY-----\n", "a-pre-shared-key")
 NOBODY_LOGS_IN = {"block-project-ssh-keys": "true", "enable-oslogin": "FALSE", "serial-port-enable": "FALSE"}

@@ -9,8 +9,8 @@ import pytest
 
 from cluster.artefacts import ArtefactSource
 from cluster.subnets import region_subnets
-from flows.flow import Protocol, Role
-from flows.table import UPSTREAM, flows
+from components.flows.flow import Protocol, Role
+from components.flows.table import UPSTREAM, flows
 from network.vpn import tunnels
 from stacks.gcp.rules import Direction, rules
 

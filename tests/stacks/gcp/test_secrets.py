@@ -7,7 +7,7 @@ import re
 from ipaddress import IPv4Address, IPv4Network
 
 from cluster.storage import controllers_pool
-from simcloud.values import plain
+from sandbox.simcloud.values import plain
 from stacks.gcp import volumes
 from stacks.gcp.readers import of_workers
 

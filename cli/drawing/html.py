@@ -1,0 +1,132 @@
+"""One page that stands alone: the drawing, and tables of what it leaves out. What belongs together lights up by CSS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from cli.drawing.layout import draw
+from cli.drawing.sites import rack_cards
+from cli.drawing.style import page_style
+from cli.drawing.svg import svg
+from cli.drawing.traffic import Traffic, traffic
+from cluster.artefacts import ArtefactSource
+from cluster.spec import Cluster
+from components.flows.flow import Flow, Protocol, Role, Table, spans
+from components.flows.table import UPSTREAM, flows
+from network import addresses
+from network.vpn import Tunnel, tunnels
+
+
+@dataclass(frozen=True)
+class HostRow:
+    """part: the id of what stands for it in the drawing."""
+
+    part: str
+    name: str
+    what: str
+    place: str
+    address: str
+    machine: str
+
+
+@dataclass(frozen=True)
+class FlowRow:
+    """lines: the ids of its arrows in the drawing; none for what hosts of one role open among themselves."""
+
+    sources: str
+    destination: str
+    protocol: str
+    ports: str
+    why: str
+    lines: tuple[str, ...]
+
+
+def html(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> str:
+    """The text of a file. source: where the cluster's hosts download, as the provider knows it."""
+    table = flows(cluster, source)
+    found = traffic(table)
+    drawing = draw(cluster, source)
+    rows = tuple(_flow_rows(table, found))
+    lines = tuple(dict.fromkeys(line for row in rows for line in row.lines))
+    return _template().render(
+        title=drawing.title,
+        drawing=Markup(svg(drawing)),
+        style=Markup(page_style(lines)),
+        hosts=tuple(_host_rows(cluster)),
+        groups=tuple(_group_rows(cluster)),
+        ranges=tuple(_ranges(cluster)),
+        flows=rows,
+        tunnels=[(_tunnel_id(tunnel), tunnel) for tunnel in tunnels(cluster)],
+    )
+
+
+@cache
+def _template() -> Template:
+    loader = FileSystemLoader(Path(__file__).parent)
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return made.get_template("page.html.j2")
+
+
+def _host_rows(cluster: Cluster) -> Iterator[HostRow]:
+    spec, plan = cluster.spec, addresses.plan(cluster)
+    for host in plan.api_servers:
+        machine = spec.control_plane.machine
+        yield HostRow(f"host-{host.name}", host.name, "API server", f"zone {host.zone}", str(host.address), machine)
+    hosts = {host.name: host for role in addresses.ROLES for host in plan.etcd[role]}
+    for name, host in hosts.items():
+        roles = [role for role in addresses.ROLES if host in plan.etcd[role]]
+        machine = (spec.etcd.main if roles[0] == "main" else spec.etcd.events).machine
+        what = f"etcd {' and '.join(roles)}"
+        yield HostRow(f"host-{name}", name, what, f"zone {host.zone}", str(host.address), machine)
+    cards = {name: rack_cards(name, site) for name, site in spec.sites.items()}
+    for pool, machine_ in cluster.host_list():
+        site = spec.pools[pool].site
+        if site is not None:
+            place = f"{site}, rack {machine_.rack}"
+            part = cards[site][machine_.rack]
+            yield HostRow(part, machine_.name, f"worker of pool {pool}", place, str(machine_.address), "")
+
+
+def _group_rows(cluster: Cluster) -> Iterator[HostRow]:
+    """Hosts that the cloud makes, with names and addresses of its own choice."""
+    control = cluster.spec.control_plane
+    if not cluster.is_lab:
+        zones = ", ".join(map(str, control.zones))
+        yield HostRow("host-api", "API servers", "group", zones, str(control.api_servers), control.machine)
+    for name, pool in cluster.spec.pools.items():
+        if pool.site is None:
+            zones = ", ".join(map(str, pool.zones or control.zones))
+            yield HostRow(f"pool-{name}", f"pool {name}", "group", zones, f"{pool.min}–{pool.max}", pool.machine or "")
+
+
+def _ranges(cluster: Cluster) -> Iterator[tuple[str, str]]:
+    """What, and its addresses."""
+    plan, network = addresses.plan(cluster), cluster.spec.network
+    yield "API", plan.endpoint
+    yield "Load balancer", ", ".join(map(str, plan.balancers))
+    yield "Hosts in the region", str(network.nodes)
+    yield "Pods", f"{network.pods}, a /{network.node_prefix} for each node"
+    yield "Services", f"{network.services}; API {plan.service_ip}, DNS {plan.dns_ip}"
+    for name, site in cluster.spec.sites.items():
+        for rack, range_ in site.racks.items():
+            yield f"{name}, rack {rack}", str(range_)
+
+
+def _flow_rows(table: Table, found: Traffic) -> Iterator[FlowRow]:
+    alike: dict[tuple[Role, Protocol, tuple[int, ...], str], list[Flow]] = {}
+    for flow in table:
+        alike.setdefault((flow.destination, flow.protocol, flow.ports, flow.why), []).append(flow)
+    for (destination, protocol, ports, why), own in alike.items():
+        lines = tuple(dict.fromkeys(line for flow in own if (line := found.line_of(flow))))
+        numbers = ", ".join(spans(ports))
+        yield FlowRow(", ".join(flow.source for flow in own), destination, protocol, numbers, why, lines)
+
+
+def _tunnel_id(tunnel: Tunnel) -> str:
+    return f"tunnel-{tunnel.site}-{tunnel.router}-{tunnel.gateway_end}"

@@ -1,0 +1,153 @@
+"""A cluster's drawing: the region with its zones as columns, sites under it, and who opens what as arrows beside them.
+
+Arrows inside the cluster run at the left, those to services around it at the right. Everything follows from the spec;
+equal specs give equal drawings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cli.drawing import lanes, parts
+from cli.drawing.bands import GAP, PAD, STRIP, Columns, Placed, place
+from cli.drawing.cards import Band
+from cli.drawing.lanes import LANE, Lane, Tap
+from cli.drawing.services import Services
+from cli.drawing.shapes import Box, Drawing, Group, Line, Text, fit
+from cli.drawing.traffic import Traffic, kind_of, traffic
+from cluster.artefacts import ArtefactSource
+from cluster.spec import Cluster
+from components.flows.flow import Role
+from components.flows.table import UPSTREAM, flows
+from network import addresses
+from network.vpn import Tunnel, tunnels
+
+_MARGIN = 24.0
+_HEADING = 64.0
+_CORRIDOR = 64.0
+"""Between the region and the routers that tunnels lead to."""
+_REGION_HEAD = 74.0
+_ZONE_WIDTH, _LEAST_WIDTH = 218.0, 700.0
+
+
+def draw(cluster: Cluster, source: ArtefactSource = UPSTREAM) -> Drawing:
+    """The drawing of a checked cluster. source: where its hosts download, as the provider knows it."""
+    plan, table, joined = addresses.plan(cluster), flows(cluster, source), tunnels(cluster)
+    found = traffic(table)
+    wanted = tuple(parts.bands(cluster, plan, table, joined))
+    zones = tuple(str(zone) for zone in cluster.spec.control_plane.zones)
+    width = max(_ZONE_WIDTH * len(zones), _LEAST_WIDTH)
+    # A lane is as long wherever the bands stand, so how many there are is known before.
+    unplaced = lanes.assign(_taps(_stack(wanted, 0, Columns(STRIP, width, zones), found)))
+    x = _MARGIN + lanes.width(unplaced.values()) + PAD
+    columns = Columns(x + STRIP, width, zones)
+    placed = _stack(wanted, x, columns, found)
+    around = Services(placed, found, parts.services(cluster, source), columns.x + width + 2 * PAD, _region_top(placed))
+    title, about = _words(cluster, found, joined)
+    groups = (
+        _heading(title, about),
+        *_region(cluster, placed, columns, x),
+        *(group for each in placed for group in each.groups),
+        *around.boxes(),
+        *_tunnels(placed, joined),
+        *_inside(placed, found, x),
+        *around.lines(),
+    )
+    bottom = max(around.bottom, *(each.box.y + each.box.height for each in placed))
+    return Drawing(around.right + _MARGIN, bottom + _MARGIN, title, about, groups)
+
+
+def _stack(wanted: Sequence[Band], x: float, columns: Columns, found: Traffic) -> list[Placed]:
+    placed: list[Placed] = []
+    y = _HEADING + _MARGIN
+    for band in wanted:
+        before = placed[-1].band if placed else None
+        if before and band.in_region and not before.in_region:
+            y += _REGION_HEAD
+        elif before and before.in_region and not band.in_region:
+            y += PAD + (_CORRIDOR if band.role is Role.SITE_EDGE else 0)
+        placed.append(place(band, x, y, columns, found.left(band.role), found.right(band.role)))
+        y += placed[-1].box.height + GAP
+    return placed
+
+
+def _taps(placed: Sequence[Placed]) -> dict[str, list[Tap]]:
+    taps: dict[str, list[Tap]] = {}
+    for each in placed:
+        for arrow, tap in each.inward.items():
+            taps.setdefault(arrow, []).append(tap)
+    return taps
+
+
+def _inside(placed: Sequence[Placed], found: Traffic, x: float) -> Iterator[Group]:
+    """Arrows inside the cluster. x: where bands begin; the region's box begins `PAD` before."""
+    taps = _taps(placed)
+    assigned: dict[str, Lane] = lanes.assign(taps)
+    for arrow in found.inside:
+        lane = assigned[arrow.id]
+        at = x - PAD - LANE * (lane.number + 1)
+        own = [(tap, x) for tap in taps[arrow.id]]
+        yield lanes.line(arrow.id, kind_of(arrow.destination), arrow.about, lane, at, own)
+
+
+def _region_top(placed: Sequence[Placed]) -> float:
+    return next(each.box.y for each in placed if each.band.in_region) - _REGION_HEAD
+
+
+def _region(cluster: Cluster, placed: Sequence[Placed], columns: Columns, x: float) -> Iterator[Group]:
+    last = [each.box for each in placed if each.band.in_region][-1]
+    top, bottom = _region_top(placed), last.y + last.height + PAD
+    spec = cluster.spec
+    name = f"Region {spec.control_plane.region} of {parts.CLOUD_NAMES[spec.control_plane.cloud]}"
+    facts = f"network {spec.network.nodes} · links {spec.network.link_mtu} bytes"
+    box = Box(x - PAD, top, columns.x + columns.width + 3 * PAD - x, bottom - top, "place")
+    words = (Text(x, top + 22, name, "title"), Text(x, top + 38, facts, "fact"))
+    yield Group("region", "part", f"{name}, {facts}", (box, *words))
+    for zone in columns.zones:
+        left = columns.of(zone)
+        area = Box(left + 2, top + 48, columns.each - 4, bottom - top - 54, "zone")
+        label = Text(left + 10, top + 65, fit(f"zone {zone}", "zone", columns.each - 20), "zone")
+        yield Group(f"zone-{zone}", "part", f"zone {zone}", (area, label))
+
+
+def _tunnels(placed: Sequence[Placed], joined: Sequence[Tunnel]) -> Iterator[Group]:
+    """From the lower edge of the gateway to the upper edge of the routers, above the cards that they belong to."""
+    by_role = {each.band.role: each for each in placed}
+    for tunnel in joined:
+        gateway, edge = by_role[Role.VPN_GATEWAY], by_role[Role.SITE_EDGE]
+        routers = list(edge.cards)
+        number = routers.index(f"router-{tunnel.site}-{tunnel.router}")
+        start, end = gateway.cards[f"gateway-end-{tunnel.gateway_end}"], edge.cards[routers[number]]
+        row = sorted({card.y for card in edge.cards.values()}).index(end.y)
+        below = start.x + start.width * (number + 1) / (len(routers) + 1)
+        above = end.x + end.width / 2 + 24 * (tunnel.gateway_end - 0.5) + 8 * row
+        line = Line(((below, gateway.box.y + gateway.box.height), (above, edge.box.y)))
+        about = (
+            f"Tunnel from end {tunnel.gateway_end} of the gateway ({tunnel.cloud.address}) to {tunnel.site} / "
+            f"{tunnel.router} ({tunnel.edge.address}, public {tunnel.peer}): IKEv{tunnel.ike_version}, {tunnel.esp}, "
+            f"MTU {tunnel.mtu}"
+        )
+        yield Group(f"tunnel-{tunnel.site}-{tunnel.router}-{tunnel.gateway_end}", "tunnel", about, (line,))
+
+
+def _heading(title: str, about: str) -> Group:
+    words = (Text(_MARGIN, _MARGIN + 16, title, "heading"), Text(_MARGIN, _MARGIN + 36, about.split(". ")[0], "fact"))
+    return Group("heading", "part", title, words)
+
+
+def _words(cluster: Cluster, found: Traffic, joined: Sequence[Tunnel]) -> tuple[str, str]:
+    """The title, and everything in words: first how much there is of what, then every arrow."""
+    spec = cluster.spec
+    place = f"{parts.CLOUD_NAMES[spec.control_plane.cloud]}, region {spec.control_plane.region}"
+    machines = f"{len(cluster.host_list()):,} machines at {', '.join(spec.sites)}"
+    counts = [
+        f"{spec.control_plane.api_servers} API servers, etcd main of {spec.etcd.main.members}",
+        f"events of {spec.etcd.events.members}",
+        *([f"up to {spec.cloud_workers:,} workers in the region"] if spec.cloud_workers else []),
+        *([machines] if cluster.host_list() else []),
+        *([f"{len(joined)} tunnels"] if joined else []),
+    ]
+    arrows = [f"{arrow.destination} takes {arrow.ports} from {', '.join(arrow.sources)}." for arrow in found.all()]
+    explained = "Arrows lead from who opens connections to who takes them, with the ports."
+    about = " ".join((f"{', '.join(counts)}.", explained, *arrows))
+    return f"{cluster.name}: Kubernetes {spec.kubernetes.version} on {place}", about

@@ -1,0 +1,219 @@
+"""What a cluster is made of, as bands of cards: the words of its drawing, without places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+
+from cli.drawing.arrows import among
+from cli.drawing.cards import Band, Card
+from cli.drawing.sites import site_bands
+from cluster import catalogue
+from cluster.artefacts import ArtefactSource
+from cluster.mtu import pod_mtu
+from cluster.network import FlannelBackend
+from cluster.quantities import format_bytes
+from cluster.spec import Cloud, Cluster, ClusterSpec, EtcdCluster, RoleName
+from cluster.vpn import ENDS, gateway
+from components.flows.flow import Role, Table
+from etcd.members import members, settings
+from network.addresses import ROLES, AddressPlan
+from network.vpn import Tunnel
+
+CLOUD_NAMES = {Cloud.AWS: "AWS", Cloud.AZURE: "Azure", Cloud.GCP: "Google Cloud", Cloud.LAB: "the lab"}
+_STORES = {
+    Cloud.AWS: "AWS Secrets Manager",
+    Cloud.AZURE: "Azure Key Vault",
+    Cloud.GCP: "Secret Manager",
+    Cloud.LAB: "the lab's own",
+}
+_UNSOLD = ("local-nvme", "lab-folder")
+"""Kinds of disks that nobody buys a size of."""
+
+
+def bands(cluster: Cluster, plan: AddressPlan, table: Table, joined: tuple[Tunnel, ...]) -> Iterator[Band]:
+    """From the operator down to the pods."""
+    spec = cluster.spec
+    if any(flow.source is Role.OPERATOR for flow in table):
+        operators = ", ".join(map(str, spec.control_plane.operators)) or "who runs menagerie and kubectl"
+        yield Band("operator", "Operator", operators, "outside", Role.OPERATOR, in_region=False)
+    yield _balancer(cluster, plan)
+    if public := spec.control_plane.public:
+        allowed = ", ".join(map(str, public.operators))
+        yield Band(
+            "public-operator", "Operators on the internet", allowed, "outside", Role.PUBLIC_OPERATOR, in_region=False
+        )
+        yield Band("public-balancer", "Public load balancer", public.name, "control", Role.PUBLIC_BALANCER)
+    yield _api_servers(cluster, plan)
+    for role in ROLES:
+        if band := _etcd(cluster, role, plan, table):
+            yield band
+    if opened := spec.network.node_ports.outside if any(flow.source is Role.SERVICE_CLIENT for flow in table) else ():
+        clients = ", ".join(map(str, opened))
+        yield Band("clients", "Clients of Services", clients, "outside", Role.SERVICE_CLIENT, in_region=False)
+    if spec.cloud_workers:
+        yield _pools(spec, table)
+    if joined:
+        yield _gateway(spec)
+        yield _edge(joined)
+    yield from site_bands(cluster, among(table, Role.WORKER_AT_SITE))
+    yield _pods(cluster, plan)
+
+
+def services(cluster: Cluster, source: ArtefactSource) -> dict[Role, Card]:
+    """What is around the cluster, and not part of it."""
+    around = {
+        Role.SECRET_STORE: ("Secret store", _STORES[cluster.spec.control_plane.cloud]),
+        Role.METADATA: ("Metadata service", "user data, identity"),
+        Role.CLOUD_API: ("API of the cloud", "volumes"),
+        Role.FILE_STORE: ("Shared file system", "NFS"),
+        Role.BUCKETS: ("Object storage", "backups of etcd"),
+        Role.ARTEFACT_MIRROR: ("Artefact source", source.mirror or "upstream download sites"),
+        Role.REGISTRY: ("Image registry", source.registry or "upstream registries"),
+        Role.RESOLVER: ("DNS resolver", _resolves(cluster)),
+        Role.TIME_SERVER: ("Time server", ""),
+    }
+    return {role: Card(_id(name), name, (what,) if what else ()) for role, (name, what) in around.items()}
+
+
+def _resolves(cluster: Cluster) -> str:
+    """Who answers for the API's name."""
+    return "" if cluster.is_lab else f"private zone {cluster.name}.internal"
+
+
+def machine_facts(spec: ClusterSpec, machine: str) -> str:
+    """What the catalogue knows of a machine type, in few words; "" for nothing."""
+    cloud = spec.control_plane.cloud
+    known = catalogue.of(cloud).machine_types.get(machine) if cloud in catalogue.CLOUDS else None
+    if not known or not known.type or not known.series:
+        return ""
+    found = [f"{known.type.vcpus} vCPU", f"{known.type.memory_gb:g} GB"]
+    if known.type.gpus:
+        kind = f" {known.series.gpu.kind}" if known.series.gpu else " GPU"
+        found.append(f"{known.type.gpus} ×{kind}")
+    return ", ".join(found)
+
+
+def _balancer(cluster: Cluster, plan: AddressPlan) -> Band:
+    zones = [str(zone) for zone in cluster.spec.control_plane.zones]
+    addresses = plan.balancers
+    by_zone = zones if len(addresses) > 1 else [None]
+    cards = tuple(
+        Card(f"balancer-{number}", str(address), (), zone)
+        for number, (address, zone) in enumerate(zip(addresses, by_zone, strict=True), start=1)
+    )
+    facts = f"{plan.endpoint} · private · probes leave out etcd events"
+    return Band("balancer", "Load balancer", facts, "control", Role.LOAD_BALANCER, cards)
+
+
+def _api_servers(cluster: Cluster, plan: AddressPlan) -> Band:
+    control = cluster.spec.control_plane
+    facts = f"{control.api_servers} × {control.machine}"
+    if known := machine_facts(cluster.spec, control.machine):
+        facts += f" ({known})"
+    cards = [Card(f"host-{host.name}", host.name, (str(host.address),), host.zone) for host in plan.api_servers]
+    if not cards:
+        name = f"group of {control.api_servers}, made from one template"
+        cards = [Card("host-api", name, (f"spread over {_zones(control.zones)}; addresses from the cloud",))]
+    return Band("api-servers", "API servers", facts, "control", Role.API_SERVER, tuple(cards))
+
+
+def _etcd(cluster: Cluster, role: RoleName, plan: AddressPlan, table: Table) -> Band | None:
+    """None for the events etcd on main's hosts, whose cards tell of it."""
+    everyone = {each: members(cluster, each, plan) for each in ROLES}
+    guests = {member.host: member for member in everyone["events"]} if role == "main" else {}
+    own = everyone[role]
+    if role == "events" and own[0].host == everyone["main"][0].host:
+        return None
+    chosen = settings(cluster, role)
+    flow_role = Role.ETCD_MAIN if role == "main" else Role.ETCD_EVENTS
+    facts = f"{len(own)} × {chosen.machine} · {_disk(chosen)} · quota {format_bytes(chosen.quota)}"
+    if inside := among(table, flow_role):
+        facts += f" · among themselves {inside}"
+    cards = []
+    for member in own:
+        lines = [str(member.address), chosen.machine]
+        if guest := guests.get(member.host):
+            lines.append(f"also {guest.name} :{guest.client_port}")
+        cards.append(Card(f"host-{member.host}", member.host, tuple(lines), member.zone, f"member {member.name}"))
+    keeps = "everything but Events" if role == "main" else "Events"
+    return Band(f"etcd-{role}", f"etcd {role}: {keeps}", facts, "etcd", flow_role, tuple(cards))
+
+
+def _disk(etcd: EtcdCluster) -> str:
+    """Local disks are as large and as fast as the machine's are."""
+    if etcd.disk in _UNSOLD:
+        return etcd.disk
+    return f"{etcd.disk} {format_bytes(etcd.disk_size)}, {etcd.iops} IOPS"
+
+
+def _pools(spec: ClusterSpec, table: Table) -> Band:
+    cards = []
+    for name, pool in spec.pools.items():
+        if pool.site is not None or not pool.machine:
+            continue
+        wanted = [
+            f"{pool.min}–{pool.max} × {pool.machine}",
+            machine_facts(spec, pool.machine),
+            f"in {_zones(pool.zones)}" if pool.zones else "",
+            ", ".join(filter(None, ("spot" * pool.spot, pool.placement or "", "RDMA" * pool.rdma))),
+            f"reservation {pool.reservation}" if pool.reservation else "",
+            *(f"{key}={value}" for key, value in pool.labels.items()),
+            *(f"taint {taint.key}={taint.value}:{taint.effect}" for taint in pool.taints),
+        ]
+        cards.append(Card(f"pool-{name}", f"pool {name}", tuple(filter(None, wanted))))
+    facts = f"up to {spec.cloud_workers:,} machines"
+    if inside := among(table, Role.WORKER_IN_REGION):
+        facts += f" · among themselves {inside}"
+    return Band("pools", "Workers in the region", facts, "workers", Role.WORKER_IN_REGION, tuple(cards))
+
+
+def _gateway(spec: ClusterSpec) -> Band:
+    asn = gateway(spec).asn
+    cards = tuple(Card(f"gateway-end-{end}", f"end {end}", (f"announces {spec.network.nodes}",)) for end in range(ENDS))
+    return Band("gateway", "VPN gateway", f"AS {asn} · IPsec, IKEv2, BGP", "network", Role.VPN_GATEWAY, cards)
+
+
+def _edge(joined: tuple[Tunnel, ...]) -> Band:
+    cards = {}
+    for tunnel in joined:
+        own = [each for each in joined if (each.site, each.router) == (tunnel.site, tunnel.router)]
+        cards[tunnel.site, tunnel.router] = Card(
+            f"router-{tunnel.site}-{tunnel.router}",
+            f"{tunnel.site} / {tunnel.router}",
+            (
+                f"{tunnel.peer} · AS {tunnel.edge.asn}",
+                *(f"end {each.gateway_end}: {each.cloud.address.network}" for each in own),
+                f"MTU {tunnel.mtu}, MSS {tunnel.mss}",
+            ),
+            about=f"announces {_some(tunnel.edge.announces)}",
+        )
+    facts = f"{len(joined)} tunnels, one from each router to each end of the gateway"
+    return Band("edge", "Edge routers of sites", facts, "network", Role.SITE_EDGE, tuple(cards.values()), False)
+
+
+def _pods(cluster: Cluster, plan: AddressPlan) -> Band:
+    network, flannel = cluster.spec.network, cluster.spec.network.flannel
+    if flannel.backend is FlannelBackend.VXLAN:
+        how = f"VXLAN udp {flannel.port}, MTU {pod_mtu(cluster.spec)}"
+        how += ", native routes inside a rack" if flannel.direct_routing and cluster.spec.sites else ""
+    else:
+        how = "host-gw"
+    facts = (
+        f"pods {network.pods}, a /{network.node_prefix} for each node · services {network.services} · "
+        f"DNS {plan.dns_ip} · flannel: {how}"
+    )
+    return Band("pods", "Pods and services", facts, "network", Role.POD, in_region=False)
+
+
+def _some(ranges: tuple[IPv4Network, ...], most: int = 8) -> str:
+    shown = ", ".join(map(str, ranges[:most]))
+    return f"{shown} and {len(ranges) - most} more" if len(ranges) > most else shown
+
+
+def _zones(zones: tuple[int | str, ...]) -> str:
+    return f"{'zones' if len(zones) > 1 else 'zone'} {', '.join(map(str, zones))}"
+
+
+def _id(name: str) -> str:
+    return name.lower().replace(" ", "-")

@@ -1,0 +1,79 @@
+"""What is around the cluster, at the right of its drawing, and the lines that lead there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from cli.drawing import lanes
+from cli.drawing.arrows import Arrow
+from cli.drawing.bands import PAD, Placed
+from cli.drawing.cards import Card
+from cli.drawing.lanes import LANE, Tap
+from cli.drawing.shapes import Box, Group, Text, fit
+from cli.drawing.traffic import Shared, Traffic, kind_of
+from components.flows.flow import Role
+
+_WIDTH = 250.0
+_LINE = 15.0
+_HEAD = 40.0
+_INLET = 20.0
+"""Of an arrow, below the upper edge of a card."""
+
+
+class Services:
+    """Cards and lines. edge: where the region's box ends; bands end `PAD` before it. top: of the box."""
+
+    def __init__(
+        self, placed: Sequence[Placed], traffic: Traffic, cards: dict[Role, Card], edge: float, top: float
+    ) -> None:
+        self._around, self._cards = traffic.around, cards
+        self._edge, self._top = edge, top
+        self._inlets: dict[Role, float] = {}
+        self.bottom = self._place_inlets(top + _HEAD)
+        self._taps = {shared.id: self._taps_of(shared, placed) for shared in self._around}
+        self._lanes = lanes.assign(self._taps)
+        self._x = edge + PAD + lanes.width(self._lanes.values())
+        self.right = self._x - PAD + _WIDTH
+
+    def _place_inlets(self, y: float) -> float:
+        """Heights of the arrows' heads. No line from a band is at one: those are at multiples of eight."""
+        for arrow in (arrow for shared in self._around for arrow in shared.arrows):
+            inlet = y + _INLET + (4 - y - _INLET) % 8
+            self._inlets[arrow.destination] = inlet
+            y = inlet - _INLET + _height(self._cards[arrow.destination]) + PAD
+        return y
+
+    def _taps_of(self, shared: Shared, placed: Sequence[Placed]) -> list[Tap]:
+        own = [each.outward[shared.id] for each in placed if shared.id in each.outward]
+        return own + [Tap(self._inlets[arrow.destination], True) for arrow in shared.arrows]
+
+    def boxes(self) -> Iterator[Group]:
+        box = Box(self._x - PAD, self._top, _WIDTH, self.bottom - self._top, "place")
+        name = Text(self._x, self._top + 22, "Around the cluster", "title")
+        yield Group("around", "part", "What is around the cluster, and not part of it", (box, name))
+        for shared in self._around:
+            for arrow in shared.arrows:
+                yield self._card(self._cards[arrow.destination], arrow)
+
+    def _card(self, card: Card, arrow: Arrow) -> Group:
+        y, room = self._inlets[arrow.destination] - _INLET, _WIDTH - 2 * PAD - 16
+        lines = (card.name, *card.lines, arrow.ports)
+        kinds = ("name", *("fact" for _ in card.lines), "port")
+        texts = (
+            Text(self._x + 8, y + 17 + _LINE * n, fit(line, kind, room), kind)
+            for n, (line, kind) in enumerate(zip(lines, kinds, strict=True))
+        )
+        box = Box(self._x, y, _WIDTH - 2 * PAD, _height(card), "card outside")
+        return Group(f"service-{card.id}", "part", f"{', '.join(lines)}. {arrow.about}", (box, *texts))
+
+    def lines(self) -> Iterator[Group]:
+        for shared in self._around:
+            lane = self._lanes[shared.id]
+            about = " ".join(arrow.about for arrow in shared.arrows)
+            at = self._edge + LANE * (lane.number + 1)
+            taps = [(tap, self._x if tap.incoming else self._edge - PAD) for tap in self._taps[shared.id]]
+            yield lanes.line(shared.id, kind_of(shared.arrows[0].destination), about, lane, at, taps)
+
+
+def _height(card: Card) -> float:
+    return _LINE * (2 + len(card.lines)) + 10

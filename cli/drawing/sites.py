@@ -1,0 +1,84 @@
+"""Sites with their racks, of which there may be many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cli.drawing.cards import Band, Card
+from cluster.pools import Host
+from cluster.sites import Site
+from cluster.spec import Cluster
+from components.flows.flow import Role
+
+_CARDS = 8
+"""Racks of a site that are shown with their hosts; more are cells."""
+_CELLS = 96
+"""Cells at most: of more racks, several share one."""
+_HOSTS = 4
+"""Hosts of a rack that are shown by name."""
+
+
+def site_bands(cluster: Cluster, among: str) -> Iterator[Band]:
+    """A band for each site. among: the ports that workers at sites open at each other."""
+    for name, site in cluster.spec.sites.items():
+        by_rack: dict[str, list[Host]] = {rack: [] for rack in site.racks}
+        pools = [pool for pool, chosen in cluster.spec.pools.items() if chosen.site == name]
+        for pool in pools:
+            for host in cluster.hosts.get(pool, ()):
+                by_rack[host.rack].append(host)
+        yield Band(
+            f"site-{name}",
+            f"Site {name}",
+            _facts(site, pools, by_rack, among),
+            "workers",
+            Role.WORKER_AT_SITE if pools else None,
+            tuple(_racks(name, site, by_rack)),
+            in_region=False,
+            cells=len(site.racks) > _CARDS,
+        )
+
+
+def _facts(site: Site, pools: list[str], by_rack: dict[str, list[Host]], among: str) -> str:
+    hosts = sum(map(len, by_rack.values()))
+    way = "joined by VPN" if site.vpn else "reaches the region by a line of its own"
+    facts = [
+        _count(len(by_rack), "rack"),
+        f"{_count(hosts, 'machine')} of {_count(len(pools), 'pool')}: {', '.join(pools)}" if pools else "no pools",
+        f"links {site.link_mtu}, uplinks {site.uplink_mtu} bytes",
+        way,
+        f"among themselves {among}" if among and pools else "",
+    ]
+    return " · ".join(filter(None, facts))
+
+
+def _racks(name: str, site: Site, by_rack: dict[str, list[Host]]) -> Iterator[Card]:
+    for some in _shares(site):
+        hosts = [host for rack in some for host in by_rack[rack]]
+        ranges = ", ".join(str(site.racks[rack]) for rack in some)
+        if len(site.racks) <= _CARDS:
+            shown = [f"{host.name} {host.address}" for host in hosts[:_HOSTS]]
+            rest = [f"and {len(hosts) - _HOSTS} more"] if len(hosts) > _HOSTS else []
+            yield Card(_card(name, some), f"rack {some[0]}", (ranges, *shown, *rest))
+        else:
+            ends = some[0] if len(some) == 1 else f"{some[0]}–{some[-1]}"
+            yield Card(_card(name, some), ends, (_count(len(hosts), "host"),), about=ranges)
+
+
+def rack_cards(name: str, site: Site) -> dict[str, str]:
+    """Rack -> the card that it is on."""
+    return {rack: _card(name, some) for some in _shares(site) for rack in some}
+
+
+def _shares(site: Site) -> Iterator[list[str]]:
+    """Racks that share a card."""
+    racks = list(site.racks)
+    share = max(-(-len(racks) // _CELLS), 1)
+    return (racks[start : start + share] for start in range(0, len(racks), share))
+
+
+def _card(site: str, racks: list[str]) -> str:
+    return f"rack-{site}-{racks[0]}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"

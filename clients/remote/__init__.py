@@ -1,0 +1,1 @@
+"""Runs programs on hosts of sites over the operator's SSH."""

@@ -1,0 +1,117 @@
+"""What teams store in: block pools, a file system with a data pool a team, an object store with a user a team.
+
+A full pool refuses writes of its own team and of nobody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from cluster.ceph import Ceph
+from cluster.places import STORAGE_RACK
+from cluster.spec import Cluster
+from components.ceph.names import (
+    FILESYSTEM,
+    STORE,
+    needs,
+    of,
+    placement,
+    replicated,
+    resource,
+    spread,
+    team_class,
+    team_pool,
+)
+from components.control_plane.objects import Object
+
+_MOST_BUCKETS = 1000
+"""What radosgw gives a user who says nothing ("Quota Management")."""
+
+
+def block_pools(ceph: Ceph) -> Iterator[Object]:
+    """A CephBlockPool for each team with block devices."""
+    for name, team in ceph.teams.items():
+        if team.block is not None:
+            disks = ceph.disks_of("block", team)
+            spec = replicated(ceph, disks, quotas=_quota(team.block), application="rbd", enableRBDStats=True)
+            yield resource("CephBlockPool", team_pool(name), spec)
+
+
+def filesystem(cluster: Cluster) -> Iterator[Object]:
+    """One CephFS; each team has a data pool and a group of subvolumes in it, both with its quota."""
+    ceph = of(cluster)
+    teams = {name: team for name, team in ceph.teams.items() if team.file is not None}
+    if not teams:
+        return
+    # The first pool keeps a mark of every file of all the others, so it has no quota ("Create a Ceph file system").
+    pools = [{"name": "default", **replicated(ceph, ceph.first_disks)}]
+    for name, team in teams.items():
+        pools.append(
+            {"name": team_pool(name), **replicated(ceph, ceph.disks_of("file", team), quotas=_quota(team.file))}
+        )
+    spec = {
+        "metadataPool": replicated(ceph, ceph.first_disks),
+        "dataPools": pools,
+        "preserveFilesystemOnDelete": True,
+        "metadataServer": {
+            "activeCount": 1,
+            "activeStandby": True,
+            "priorityClassName": "system-cluster-critical",
+            "resources": needs("1", "4Gi", "4Gi"),
+            "placement": _spread(cluster, "rook-ceph-mds"),
+        },
+    }
+    yield resource("CephFilesystem", FILESYSTEM, spec)
+    for name, team in teams.items():
+        yield resource("CephFilesystemSubVolumeGroup", team_pool(name), _group(name, team.file or 0))
+
+
+def object_store(cluster: Cluster) -> Iterator[Object]:
+    """One store; each team has a user in it, whose quota counts all its buckets."""
+    ceph = of(cluster)
+    teams = {name: team.object for name, team in ceph.teams.items() if team.object is not None}
+    if not teams:
+        return
+    spec = {
+        "metadataPool": replicated(ceph, ceph.first_disks),
+        "dataPool": replicated(ceph, ceph.first_disks, parameters={"bulk": "true"}),
+        "preservePoolsOnDelete": True,
+        "gateway": {
+            "instances": 2,
+            "port": 80,
+            # In a pod's network: on the host's it would take port 80 of every address of a storage host.
+            "hostNetwork": False,
+            "priorityClassName": "system-cluster-critical",
+            "resources": needs("1", "1Gi", "2Gi"),
+            "placement": _spread(cluster, "rook-ceph-rgw"),
+        },
+        "healthCheck": {"startupProbe": {"disabled": False}, "readinessProbe": {"disabled": False}},
+    }
+    yield resource("CephObjectStore", STORE, spec)
+    for name, size in teams.items():
+        quotas = {"maxSize": str(size), "maxBuckets": _MOST_BUCKETS}
+        user = {"store": STORE, "displayName": f"team {name}", "quotas": quotas}
+        yield resource("CephObjectStoreUser", team_pool(name), user)
+
+
+def _quota(size: int | None) -> Object:
+    return {"maxSize": str(size)}
+
+
+def _group(name: str, size: int) -> Object:
+    return {
+        "filesystemName": FILESYSTEM,
+        "dataPoolName": f"{FILESYSTEM}-{team_pool(name)}",
+        "quota": str(size),
+        # Said here, so that the StorageClass can name it before Rook has made the group.
+        "clusterID": team_class("file", name),
+        "pinning": {"distributed": 1},
+    }
+
+
+def _spread(cluster: Cluster, app: str) -> Object:
+    hosts, racks = (
+        spread(app, key, required=required)
+        for key, required in (("kubernetes.io/hostname", True), (STORAGE_RACK, False))
+    )
+    return {**placement(cluster), "topologySpreadConstraints": [hosts, racks]}

@@ -1,0 +1,173 @@
+"""CoreDNS, as kubeadm would install it, but for four things that kubeadm can't do.
+
+Its phase refuses a newer CoreDNS than its own the second time it runs ("start version not
+supported"), always takes the tenth address of services, and leaves CoreDNS on a dead node for as
+long as the jobs there. It also only prefers that replicas are apart: the first node to join a new
+cluster then has all of them for ever, and the cluster no names while that node is away.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster.images import COREDNS
+from cluster.pools import TaintEffect
+from cluster.spec import Cluster
+from components.control_plane.images import image
+from components.control_plane.objects import Object, cluster_role, cluster_role_binding
+from network.addresses import AddressPlan
+
+NAME = "coredns"
+NAMESPACE = "kube-system"
+_LABELS = {"k8s-app": "kube-dns"}
+_GIVE_UP_S = 60
+_REPLICAS = 2
+
+_COREFILE = """\
+.:53 {{
+    errors
+    health {{
+       lameduck 5s
+    }}
+    ready
+    kubernetes {domain} in-addr.arpa ip6.arpa {{
+       pods insecure
+       fallthrough in-addr.arpa ip6.arpa
+       ttl 30
+    }}
+    prometheus :9153
+    forward . /etc/resolv.conf {{
+       max_concurrent 1000
+    }}
+    cache 30
+    loop
+    reload
+    loadbalance
+}}
+"""
+
+
+def objects(cluster: Cluster, plan: AddressPlan) -> tuple[Object, ...]:
+    """CoreDNS: its rights, its configuration, its pods and the Service at the cluster's DNS address."""
+    rules: list[Object] = [
+        {"apiGroups": [""], "resources": ["services", "pods", "namespaces"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
+    ]
+    account = {"kind": "ServiceAccount", "name": NAME, "namespace": NAMESPACE}
+    return (
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": NAMESPACE}},
+        cluster_role("system:coredns", rules),
+        cluster_role_binding("system:coredns", "system:coredns", account),
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": NAME, "namespace": NAMESPACE},
+            "data": {"Corefile": _COREFILE.format(domain=cluster.spec.network.domain)},
+        },
+        _deployment(cluster),
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": {"name": NAME, "namespace": NAMESPACE},
+            "spec": {"maxUnavailable": 1, "selector": {"matchLabels": _LABELS}},
+        },
+        _service(plan),
+    )
+
+
+def _service(plan: AddressPlan) -> Object:
+    ports = (("dns", "UDP", 53), ("dns-tcp", "TCP", 53), ("metrics", "TCP", 9153))
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kube-dns",
+            "namespace": NAMESPACE,
+            "labels": _LABELS | {"kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"},
+        },
+        "spec": {
+            "clusterIP": str(plan.dns_ip),
+            "selector": _LABELS,
+            "ports": [{"name": n, "protocol": p, "port": port, "targetPort": port} for n, p, port in ports],
+        },
+    }
+
+
+def _deployment(cluster: Cluster) -> Object:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": _LABELS},
+        "spec": {
+            "replicas": _REPLICAS,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}},
+            "selector": {"matchLabels": _LABELS},
+            "template": {"metadata": {"labels": _LABELS}, "spec": _pod(cluster)},
+        },
+    }
+
+
+def _apart(cluster: Cluster) -> Object:
+    """Never two on a host, where there is one for each."""
+    term = {"labelSelector": {"matchLabels": _LABELS}, "topologyKey": "kubernetes.io/hostname"}
+    if _hosts(cluster) < _REPLICAS:
+        return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+def _hosts(cluster: Cluster) -> int:
+    """Hosts that the cluster has at least, and whose taints let CoreDNS in."""
+    soft = TaintEffect.PREFER_NO_SCHEDULE
+    pools = {name: p for name, p in cluster.spec.pools.items() if all(taint.effect is soft for taint in p.taints)}
+    return sum(len(cluster.hosts.get(name, ())) if pool.site else pool.min for name, pool in pools.items())
+
+
+def _pod(cluster: Cluster) -> Object:
+    gone: list[dict[str, Any]] = [
+        {
+            "key": f"node.kubernetes.io/{what}",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": _GIVE_UP_S,
+        }
+        for what in ("not-ready", "unreachable")
+    ]
+    return {
+        "serviceAccountName": NAME,
+        "priorityClassName": "system-cluster-critical",
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": [{"key": "CriticalAddonsOnly", "operator": "Exists"}, *gone],
+        "affinity": {"podAntiAffinity": _apart(cluster)},
+        "dnsPolicy": "Default",
+        "containers": [_container(cluster)],
+        "volumes": [
+            {"name": "config", "configMap": {"name": NAME, "items": [{"key": "Corefile", "path": "Corefile"}]}}
+        ],
+    }
+
+
+def _container(cluster: Cluster) -> Object:
+    return {
+        "name": NAME,
+        "image": image(cluster, COREDNS),
+        "args": ["-conf", "/etc/coredns/Corefile"],
+        "resources": {"requests": {"cpu": "100m", "memory": "70Mi"}, "limits": {"memory": "512Mi"}},
+        "ports": [
+            {"name": "dns", "containerPort": 53, "protocol": "UDP"},
+            {"name": "dns-tcp", "containerPort": 53, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": 9153, "protocol": "TCP"},
+        ],
+        "livenessProbe": {
+            "httpGet": {"path": "/health", "port": 8080},
+            "initialDelaySeconds": 60,
+            "timeoutSeconds": 5,
+            "failureThreshold": 5,
+        },
+        "readinessProbe": {"httpGet": {"path": "/ready", "port": 8181}, "periodSeconds": 5},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "config", "mountPath": "/etc/coredns", "readOnly": True}],
+    }

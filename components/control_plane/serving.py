@@ -1,0 +1,65 @@
+"""Which names and addresses kubelets' serving certificates may hold, and what the approver of their requests may do. Pure.
+
+`components.control_plane.host.claims` says how addresses are bound to nodes. Operators write `HOSTS` (`operations/serving.py`), the approver
+writes `WORKERS`; nobody else may.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster.layout import KINDS
+from cluster.spec import Cluster
+from cluster.subnets import worker_ranges
+from components.control_plane import kubeadm
+from components.control_plane.host.claims import HOSTS, WORKERS
+from components.control_plane.objects import Object, cluster_role, cluster_role_binding, role, role_binding, user
+from network.addresses import AddressPlan
+
+USER = "menagerie:kubelet-csr-approver"
+NAMESPACE = "menagerie-serving"
+
+
+def settings(cluster: Cluster, plan: AddressPlan) -> dict[str, Any]:
+    """names, kinds, zones: of the control plane, which no node may have: whole ones, those with a number behind, and what they end
+    in. workers: where workers in the region have
+    their addresses."""
+    spec = cluster.spec
+    return {
+        "names": kubeadm.names(cluster, plan),
+        "kinds": list(KINDS),
+        "zones": [*([plan.zone] if plan.zone else []), spec.network.domain],
+        "workers": [str(network) for network in (worker_ranges(spec) if spec.cloud_workers else ())],
+    }
+
+
+def objects() -> tuple[Object, ...]:
+    """A namespace of its own, because rights to ConfigMaps of another would reach further; and the approver's rights."""
+    group = "certificates.k8s.io"
+    rules = [
+        {"apiGroups": [group], "resources": ["certificatesigningrequests"], "verbs": ["get", "list", "watch"]},
+        {"apiGroups": [group], "resources": ["certificatesigningrequests/approval"], "verbs": ["update"]},
+        {
+            "apiGroups": [group],
+            "resources": ["signers"],
+            "resourceNames": ["kubernetes.io/kubelet-serving"],
+            "verbs": ["approve"],
+        },
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list"]},
+    ]
+    own = [
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [HOSTS, WORKERS], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [WORKERS], "verbs": ["update"]},
+    ]
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    return (
+        cluster_role(USER, rules),
+        cluster_role_binding(USER, USER, user(USER)),
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}},
+        *(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE}}
+            for name in (HOSTS, WORKERS)
+        ),
+        role(USER, own, NAMESPACE),
+        role_binding(USER, USER, user(USER), NAMESPACE),
+    )

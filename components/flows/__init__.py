@@ -1,0 +1,1 @@
+"""Who talks to whom on which port: the one table behind every firewall."""

@@ -1,0 +1,1 @@
+"""What the scheduler is told: profiles, priority classes, gangs, balloons."""

@@ -1,0 +1,81 @@
+"""Pods that hold idle hosts warm in a pool: they do nothing, ask for most of a host, and give way to anybody. Pure.
+
+An autoscaler keeps the hosts that they run on, and boots others for those that were put out. So the next job starts at once, and
+the host that follows boots while it runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cluster import hardware
+from cluster.pools import POOL_LABEL, Pool
+from cluster.preflight import taints
+from cluster.spec import Cluster
+from components.scheduling.priorities import BALLOONS
+from components.scheduling.profiles import GPU
+
+NAMESPACE = "kube-system"
+_SHARE = 3 / 4
+"""Of a machine's processors: with less than the rest of them in use, by DaemonSets above all, a host counts as idle."""
+
+
+def objects(cluster: Cluster, image: str) -> tuple[dict[str, Any], ...]:
+    """A Deployment for each pool whose spec names balloons; 0 takes them away. image: of a pod that sleeps."""
+    return tuple(
+        _deployment(cluster, name, pool, image)
+        for name, pool in cluster.spec.pools.items()
+        if "balloons" in pool.model_fields_set
+    )
+
+
+def _deployment(cluster: Cluster, name: str, pool: Pool, image: str) -> dict[str, Any]:
+    labels = {"app": "balloons", POOL_LABEL: name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": f"balloons-{name}", "namespace": NAMESPACE, "labels": labels},
+        "spec": {
+            "replicas": pool.balloons,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": _pod(cluster, pool, labels, image)},
+        },
+    }
+
+
+def _pod(cluster: Cluster, pool: Pool, labels: dict[str, str], image: str) -> dict[str, Any]:
+    apart = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+    container = {
+        "name": "balloon",
+        "image": image,
+        "resources": _resources(cluster, pool),
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
+            "runAsUser": 65535,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    return {
+        "automountServiceAccountToken": False,
+        "priorityClassName": BALLOONS,
+        # Whoever puts it out waits for it to be gone.
+        "terminationGracePeriodSeconds": 0,
+        "nodeSelector": {POOL_LABEL: labels[POOL_LABEL]},
+        "tolerations": [
+            {"key": taint.key, "operator": "Equal", "value": taint.value, "effect": taint.effect.value}
+            for taint in taints(pool)
+        ],
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}},
+        "containers": [container],
+    }
+
+
+def _resources(cluster: Cluster, pool: Pool) -> dict[str, Any]:
+    """All GPUs of a machine and most of its processors, where the catalogue knows them."""
+    known = hardware.of_pool(cluster.spec.control_plane.cloud, pool)
+    cpus = {"cpu": f"{int(known.cpus * _SHARE * 1000)}m"} if known and known.cpus else {}
+    gpus = {GPU: str(known.gpus.count)} if known and known.gpus else {}
+    return {"requests": {**cpus, **gpus}, "limits": gpus} if cpus or gpus else {}

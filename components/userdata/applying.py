@@ -1,0 +1,28 @@
+"""What a host is given to become what another payload says while it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster.files import HostFile
+from cluster.programs import without_words
+from components.userdata.joined import joined
+
+_HERE = Path(__file__).resolve().parent
+_OWN = _HERE / "apply"
+_MODULES = (
+    _HERE / "boot" / "host.py",
+    _HERE / "boot" / "store.py",
+    _HERE / "refresh" / "units.py",
+    _HERE / "refresh" / "turns.py",
+    _OWN / "main.py",
+)
+_PROGRAM, _UNIT = "/usr/local/sbin/menagerie-apply", "menagerie-apply@.service"
+
+
+def files() -> tuple[HostFile, ...]:
+    """The program, and the unit by which the agent of a host starts it: its own end must not be the program's."""
+    return (
+        HostFile(_PROGRAM, "#!/usr/bin/python3\n" + without_words(joined(_OWN, _MODULES)), 0o755),
+        HostFile(f"/etc/systemd/system/{_UNIT}", (_OWN / _UNIT).read_text()),
+    )

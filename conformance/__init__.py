@@ -1,1 +1,0 @@
-"""`make conformance`: upstream's Conformance suite, run against a cluster."""

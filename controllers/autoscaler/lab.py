@@ -1,0 +1,58 @@
+"""The lab as groups of machines: real hosts of this machine that boot, join, and are gone.
+
+As many as a pool's min are the stack's, which makes those anew that are gone; the others are made here, as the stack makes its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Protocol
+
+from cluster.spec import Cluster
+from controllers.autoscaler.groups import Group, GroupError, Machine
+from operations.lab import RegionWorker, RegionWorkersError
+
+
+class Workers(Protocol):
+    """As `operations.lab.RegionWorkers`."""
+
+    def there(self) -> list[RegionWorker]: ...
+    def grow(self, pool: str, size: int) -> None: ...
+    def remove(self, name: str) -> None: ...
+
+
+class LabGroups:
+    """See `groups.Groups`. A machine's id is its name, which is its node's too. What is wanted is what is there: a lab makes hosts
+    at once, or says why not."""
+
+    def __init__(self, cluster: Cluster, workers: Workers) -> None:
+        self._pools = {name: pool for name, pool in cluster.spec.pools.items() if pool.site is None}
+        self._workers = workers
+
+    def read(self) -> Mapping[str, Group]:
+        there = self._workers.there()
+        found = {}
+        for name, pool in self._pools.items():
+            machines = tuple(
+                Machine(each.name, each.name, "running", since=datetime.fromtimestamp(each.made_s, UTC))
+                for each in there
+                if each.pool == name
+            )
+            found[name] = Group(name, len(machines), pool.min, pool.max, machines)
+        return found
+
+    def grow(self, pool: str, size: int) -> None:
+        if size > self._pools[pool].max:
+            raise GroupError(f"pool {pool} has {self._pools[pool].max} machines at most, and {size} were asked for")
+        try:
+            self._workers.grow(pool, size)
+        except RegionWorkersError as error:
+            raise GroupError(str(error)) from error
+
+    def remove(self, pool: str, ids: Sequence[str]) -> None:
+        try:
+            for name in ids:
+                self._workers.remove(name)
+        except RegionWorkersError as error:
+            raise GroupError(str(error)) from error

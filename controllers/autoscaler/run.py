@@ -1,0 +1,113 @@
+"""The loop: look, decide, write down, act. Thin: what is decided is `decide`'s, how it is done is `hands`'."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from cluster.autoscaler import Autoscaler
+from controllers.autoscaler.decide import decide
+from controllers.autoscaler.decision import Act, Decision, Pass
+from controllers.autoscaler.groups import GroupError
+from controllers.autoscaler.hands import FORESEEN
+from controllers.autoscaler.memory import Memory
+from controllers.autoscaler.seen import World
+from controllers.planner import Budget, Policy
+from operations.breaker import Limits
+
+FRESH_S = 60.0
+"""How old a look may be for a removal. What is left is decided anew by the next."""
+_REMOVALS = (Act.CORDON, Act.DRAIN, Act.REMOVE, Act.FORGET)
+
+
+class Acting(Protocol):
+    """As `hands.Hands`."""
+
+    def carry_out(self, decision: Decision, world: World) -> str: ...
+    def recall(self) -> Memory: ...
+    def remember(self, memory: Memory) -> None: ...
+    def pause(self, paused: bool) -> None: ...
+
+
+@dataclass(frozen=True)
+class Done:
+    """A decision and what came of it. said: what is to be known. failed: whether it could not be done."""
+
+    decision: Decision
+    said: str = ""
+    failed: bool = False
+
+
+@dataclass(frozen=True)
+class Round:
+    """One pass of the loop. took_s: reading, deciding, acting."""
+
+    world: World
+    made: Pass
+    done: tuple[Done, ...] = ()
+    took_s: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+
+@dataclass
+class Loop:
+    """look: reads the cluster. clock: seconds that only grow. check: called before every act; `clients.lease.LostTheLockError`
+    where the lock is no longer ours."""
+
+    look: Callable[[Memory], World]
+    hands: Acting
+    settings: Autoscaler
+    limits: Limits
+    clock: Callable[[], float] = time.monotonic
+    check: Callable[[], None] = lambda: None
+    policy: Policy | None = None
+
+    def once(self, *, dry_run: bool = False) -> Round:
+        """One pass. Raises what the API or the lock raises; what a decision's own act raises is part of the round."""
+        began = self.clock()
+        memory = self.hands.recall()
+        world = self.look(memory)
+        seen = self.clock()
+        seconds = self.settings.solver / 1000
+        budget = Budget(seconds, time.process_time) if seconds else None
+        made = decide(world, memory, self.settings, self.limits, self.policy, budget)
+        decided = self.clock()
+        if dry_run:
+            return Round(world, made, (), (seen - began, decided - seen, 0.0))
+        self.check()
+        if made.memory != memory:
+            self.hands.remember(made.memory)
+        if made.brakes and made.brakes.paused != world.fleet.paused:
+            self.hands.pause(made.brakes.paused)
+        done = tuple(self._act(decision, world, began) for decision in made.decisions)
+        self._learn(made.memory, world, done)
+        return Round(world, made, done, (seen - began, decided - seen, self.clock() - decided))
+
+    def _act(self, decision: Decision, world: World, began: float) -> Done:
+        self.check()
+        if decision.act in _REMOVALS and self.clock() - began > FRESH_S:
+            return Done(decision, f"the look is older than {FRESH_S:.0f} s: decided anew by the next", failed=True)
+        try:
+            return Done(decision, self.hands.carry_out(decision, world))
+        except FORESEEN as error:
+            return Done(decision, _words(error), failed=True)
+
+    def _learn(self, memory: Memory, world: World, done: tuple[Done, ...]) -> None:
+        """A pool that its cloud refuses to grow rests, and its pods are planned elsewhere."""
+        after = memory
+        for each in done:
+            if each.failed and each.decision.act is Act.GROW:
+                first_s, most_s = self.settings.backoff / 1000, self.settings.backoff_most / 1000
+                pool = each.decision.pool
+                after = after.with_strike(pool, world.now_s, each.said, first_s, most_s)
+                after = replace(after, orders=tuple(o for o in after.orders if o.pool != pool or o.machine))
+        if after != memory:
+            self.hands.remember(after)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, GroupError):
+        return str(error)
+    status = getattr(error, "status", None)
+    return f"the API server answers {status} {getattr(error, 'reason', '')}" if status else str(error)

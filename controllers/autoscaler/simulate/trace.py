@@ -1,0 +1,158 @@
+"""Traces: JSON lines, each some alike pods that come at a time and run for a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+from kubernetes.utils.quantity import parse_quantity
+from pydantic import AfterValidator, Field, ValidationError
+
+from cluster.model import Model
+from cluster.quantities import DurationMs
+from cluster.reading import UnreadableError, read_text
+from controllers.autoscaler.gang import NO_GANGS, Gangs, Membership
+
+_Text = dict[str, str]
+_LONGEST_MS = 3650 * 86_400_000
+MOST_PODS = 200_000
+"""Of a trace: more fill the memory of a machine."""
+MOST_BYTES = 64 * 2**20
+_MOST_AMOUNT = 2**63
+"""Kubernetes' quantities are 64 bits wide."""
+
+
+def _amounts(requests: dict[str, str | int | float]) -> dict[str, str]:
+    """Quantities as the API server takes them. ValueError names every other."""
+    wrong = [f"{name} is {value!r}" for name, value in requests.items() if not _is_amount(value)]
+    if wrong:
+        raise ValueError(f'{"; ".join(wrong)}: no quantity of 0 or more; write 4, "500m" or "2Gi"')
+    return {name: str(value) for name, value in requests.items()}
+
+
+def _is_amount(value: str | float) -> bool:
+    if isinstance(value, bool) or str(value) != str(value).strip():
+        return False
+    try:
+        number: Decimal = parse_quantity(str(value))
+    except ValueError:
+        return False
+    return number.is_finite() and 0 <= number <= _MOST_AMOUNT
+
+
+def _short(milliseconds: int) -> int:
+    if milliseconds > _LONGEST_MS:
+        raise ValueError("is more than ten years; write 3650d or less")
+    return milliseconds
+
+
+Span = Annotated[DurationMs, AfterValidator(_short)]
+
+
+class TraceError(Exception):
+    """Lines that are none of a trace; the text has all of them, each with its number."""
+
+
+class Line(Model):
+    """Some alike pods.
+
+    at: from the beginning of the trace. runs: how long each runs. gang: whether all of them start together or not at all.
+    """
+
+    at: Span
+    name: Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=50)]
+    runs: Span
+    count: int = Field(default=1, ge=1, le=100_000)
+    requests: Annotated[dict[str, str | int | float], AfterValidator(_amounts)] = Field(default={})
+    gang: bool = False
+    kind: str = "Job"
+    """Of what owns the pods: a Job's are never moved, a ReplicaSet's are."""
+    annotations: _Text = Field(default={})
+    node_selector: _Text = Field(default={})
+    tolerations: tuple[dict[str, str], ...] = Field(default=(), strict=False)
+    priority: int = Field(default=0, ge=-(2**31), lt=2**31)
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A pod as the API would have it. at_s, runs_s: seconds, the first from the beginning."""
+
+    at_s: float
+    runs_s: float
+    pod: Mapping[str, Any]
+    gangs: Gangs = field(default_factory=dict)
+
+
+def read(lines: Iterable[str], file: str) -> tuple[Arrival, ...]:
+    """The arrivals in order of their time. TraceError with everything wrong."""
+    found: list[Arrival] = []
+    problems: list[str] = []
+    names: dict[str, int] = {}
+    pods = 0
+    for number, text in enumerate(lines, start=1):
+        if not text.strip() or text.lstrip().startswith("#"):
+            continue
+        try:
+            line = Line.model_validate(json.loads(text, parse_constant=_constant))
+        except ValidationError as error:
+            problems += [
+                f"{file}:{number}: {_place(each)}{each['msg'].removeprefix('Value error, ')}" for each in error.errors()
+            ]
+            continue
+        except (ValueError, RecursionError) as error:
+            problems.append(f"{file}:{number}: is no JSON object: {error}")
+            continue
+        if line.name in names:
+            problems.append(f"{file}:{number}: name {line.name} stands in line {names[line.name]} already")
+        names[line.name] = number
+        pods += line.count
+        if pods > MOST_PODS:
+            problems.append(f"{file}:{number}: with this line there are {pods:,} pods; {MOST_PODS:,} is the most")
+            break
+        found += _arrivals(line)
+    if problems:
+        raise TraceError("\n".join(problems))
+    return tuple(sorted(found, key=lambda each: (each.at_s, each.pod["metadata"]["name"])))
+
+
+def lines(path: Path) -> list[str]:
+    """Of a file. TraceError where it can't be read, or isn't one."""
+    try:
+        return read_text(path, MOST_BYTES).splitlines()
+    except UnreadableError as error:
+        raise TraceError(str(error)) from None
+
+
+def _constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number")
+
+
+def _place(error: Mapping[str, Any]) -> str:
+    where = ".".join(map(str, error["loc"]))
+    return f"{where}: " if where else ""
+
+
+def _arrivals(line: Line) -> Iterator[Arrival]:
+    group = f"default/{line.name}"
+    gangs = {group: Membership(group, line.count)} if line.gang else NO_GANGS
+    for at in range(line.count):
+        name = f"{line.name}-{at}" if line.count > 1 else line.name
+        metadata = {
+            "name": name,
+            "namespace": "default",
+            "uid": name,
+            "annotations": dict(line.annotations),
+            "ownerReferences": [{"kind": line.kind, "controller": True}],
+        }
+        spec = {
+            "containers": [{"resources": {"requests": dict(line.requests)}}],
+            "nodeSelector": dict(line.node_selector),
+            "tolerations": list(line.tolerations),
+            "priority": line.priority,
+            "schedulingGroup": {"podGroupName": line.name} if line.gang else None,
+        }
+        yield Arrival(line.at / 1000, line.runs / 1000, {"metadata": metadata, "spec": spec, "status": {}}, gangs)

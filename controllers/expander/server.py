@@ -1,0 +1,155 @@
+"""The gRPC server: TLS, a deadline, and an answer in any case."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, TimeoutError
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from cluster.reading import UnreadableError, read_bytes
+from controllers.expander import wire
+from controllers.expander.choose import Choice, choose
+from controllers.expander.errors import ExpanderError
+from controllers.expander.offers import PriceOf, read
+
+_LONGEST = 128 << 20
+"""Bytes of a request; cluster-autoscaler takes answers of that size."""
+_AT_ONCE = 4
+DEADLINE_S = 3.0
+"""cluster-autoscaler waits for five seconds (`gRPCTimeout` of its client), and then decides without an answer."""
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Files of PEM. clients: of the CA whose certificates clients must have, None for any client."""
+
+    certificate: Path
+    key: Path
+    clients: Path | None = None
+
+    def read(self) -> tuple[tuple[bytes, bytes], bytes | None]:
+        """ExpanderError for a file that can't be read."""
+        try:
+            pair = (read_bytes(self.key), read_bytes(self.certificate))
+            return pair, read_bytes(self.clients) if self.clients else None
+        except UnreadableError as error:
+            raise ExpanderError(str(error)) from None
+
+
+class Expander:
+    """Answers requests. One is thought about at a time: where another comes meanwhile, or time is up, all offers are as good."""
+
+    def __init__(self, price_of: PriceOf, deadline_s: float = DEADLINE_S) -> None:
+        self._price_of = price_of
+        self._deadline_s = deadline_s
+        self._thinker = ThreadPoolExecutor(1, "thinker")
+        self._busy = threading.Lock()
+
+    def answer(self, request: Any, context: Any = None) -> Any:
+        """The best options of a `wire.Request`; all of them where nothing is known, so the next expander decides."""
+        begun = time.monotonic()
+        choice = self._choice(request)
+        response = wire.Response()
+        for option in request.options:
+            if choice is None or option.nodeGroupId in choice.ids:
+                reason = choice.reasons.get(option.nodeGroupId, "") if choice else ""
+                response.options.add(nodeGroupId=option.nodeGroupId, nodeCount=option.nodeCount, debug=reason)
+        if choice is not None:
+            taken = "; ".join(f"{id_}: {choice.reasons[id_]}" for id_ in choice.ids)
+            what = "takes" if choice.decided else "leaves it to the next expander"
+            spent = time.monotonic() - begun
+            log.info("%s of %d offers, in %.2f s: %s", what, len(request.options), spent, taken)
+        return response
+
+    def _choice(self, request: Any) -> Choice | None:
+        if not self._busy.acquire(blocking=False):
+            log.warning("leaves it to the next expander: an earlier question is not answered yet")
+            return None
+        thought: Future[Choice] = self._thinker.submit(self._think, request)
+        try:
+            return thought.result(self._deadline_s)
+        except TimeoutError:
+            log.warning("leaves it to the next expander: no answer within %.1f s", self._deadline_s)
+        except (DecodeError, ValueError, ArithmeticError, LookupError) as error:
+            log.error("leaves it to the next expander: the question can't be read: %r", error)
+        return None
+
+    def _think(self, request: Any) -> Choice:
+        try:
+            return choose(*read(request, self._price_of))
+        finally:
+            self._busy.release()
+
+    def close(self) -> None:
+        """What is thought about ends by itself."""
+        self._thinker.shutdown(wait=False, cancel_futures=True)
+
+
+def serve(expander: Expander, address: str, tls: Tls) -> tuple[grpc.Server, int]:
+    """The server, started, and its port. address: host:port, with port 0 for any that is free. ExpanderError."""
+    handlers = {
+        wire.METHOD: grpc.unary_unary_rpc_method_handler(
+            expander.answer,
+            request_deserializer=wire.Request.FromString,
+            response_serializer=wire.Response.SerializeToString,
+        )
+    }
+    server = grpc.server(
+        ThreadPoolExecutor(_AT_ONCE, "expander"),
+        handlers=[grpc.method_handlers_generic_handler(wire.SERVICE, handlers)],
+        options=[("grpc.max_receive_message_length", _LONGEST), ("grpc.so_reuseport", 0)],
+    )
+    try:
+        port = server.add_secure_port(address, _credentials(tls))
+    except RuntimeError as error:
+        raise ExpanderError(f"nothing can listen on {address}: {error}") from None
+    server.start()
+    return server, port
+
+
+def _credentials(tls: Tls) -> grpc.ServerCredentials:
+    """Files are read again with each connection: certificates are renewed while it runs. A half-written pair is not taken."""
+    last = tls.read()
+
+    def again() -> Any:
+        nonlocal last
+        try:
+            now = tls.read()
+            _matching(now[0])
+        except (ExpanderError, ValueError) as error:
+            log.error("goes on with the former certificate: %s", error)
+            return None
+        if now == last:
+            return None
+        last = now
+        return _configuration(now)
+
+    try:
+        _matching(last[0])
+    except ValueError as error:
+        raise ExpanderError(f"{tls.certificate} and {tls.key} are no certificate and its key: {error}") from None
+    return grpc.dynamic_ssl_server_credentials(_configuration(last), again, tls.clients is not None)
+
+
+def _configuration(told: tuple[tuple[bytes, bytes], bytes | None]) -> Any:
+    pair, clients = told
+    return grpc.ssl_server_certificate_configuration([pair], root_certificates=clients)
+
+
+def _matching(pair: tuple[bytes, bytes]) -> None:
+    """ValueError unless the key is the certificate's."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    certified = x509.load_pem_x509_certificate(pair[1]).public_key().public_bytes(*form)
+    if load_pem_private_key(pair[0], None).public_key().public_bytes(*form) != certified:
+        raise ValueError("the key is another certificate's")

@@ -1,0 +1,35 @@
+"""Decides which hosts to add for pending pods, where each pod goes, and why. Pure.
+
+Pure: `plan` makes a `Plan` of a `Snapshot`. docs/explanation/planner.md says how.
+"""
+
+from __future__ import annotations
+
+from controllers.planner.plan import Budget, Fate, NewHost, Plan, Verdict
+from controllers.planner.planner import plan
+from controllers.planner.policy import Policy
+from controllers.planner.supply import Host, Place, Pool, Snapshot, Taint
+from controllers.planner.wishes import Gang, Operator, Pod, Preference, Requirement, Shape, Spot, Toleration
+
+__all__ = [
+    "Budget",
+    "Fate",
+    "Gang",
+    "Host",
+    "NewHost",
+    "Operator",
+    "Place",
+    "Plan",
+    "Pod",
+    "Policy",
+    "Pool",
+    "Preference",
+    "Requirement",
+    "Shape",
+    "Snapshot",
+    "Spot",
+    "Taint",
+    "Toleration",
+    "Verdict",
+    "plan",
+]

@@ -1,0 +1,61 @@
+"""Loads of a bin that are worth most by given prices: first quickly, then with proof."""
+
+from __future__ import annotations
+
+from controllers.planner.certificate import Bin, Relaxed
+from controllers.planner.knapsack import UNIT, Best, Search
+from controllers.planner.lp import INFINITY, Program
+
+NODES = 300
+"""Of a search for a better load, before a whole-number program is asked whether there is any."""
+NEAR = 3e-5
+"""Of a load's worth: how near to the best the whole-number program comes."""
+
+
+class Pricing:
+    """The load of a bin that is worth most by given prices: again and again, so with one small program kept warm."""
+
+    def __init__(self, problem: Relaxed, number: int) -> None:
+        self.problem, self.number = problem, number
+        self.bin: Bin = problem.bins[number]
+        self.kinds = [kind for kind, row in enumerate(problem.may) if row[number]]
+        self.program = self._program()
+        self.whole: Program | None = None
+
+    def _program(self) -> Program:
+        program = Program([(-INFINITY, float(amount)) for amount in self.bin.room], maximise=True)
+        for kind in self.kinds:
+            entries = [(at, float(amount)) for at, amount in enumerate(self.problem.sizes[kind]) if amount]
+            program.add(0.0, entries, float(self.problem.counts[kind]))
+        return program
+
+    def best(self, prices: list[int]) -> Best:
+        """A good load, soon; and a bound that may be far from it."""
+        gains = self._gains(prices)
+        if not any(gains):
+            return Best((), 0, 0)
+        self.program.costs([gain / 1e6 for gain in gains])
+        weights = [max(0, round(dual * 1e6 * UNIT)) for dual in self.program.solve().duals]
+        items = [
+            (kind, gain, self.problem.sizes[kind], self.problem.counts[kind])
+            for kind, gain in zip(self.kinds, gains, strict=True)
+        ]
+        return Search(self.bin.room, items, weights, nodes=NODES).run()
+
+    def proved(self, prices: list[int]) -> Best:
+        """The best load, and the same as a bound but for the solver's last digits."""
+        gains = self._gains(prices)
+        if not any(gains):
+            return Best((), 0, 0)
+        if self.whole is None:
+            self.whole = self._program()
+            self.whole.integral(NEAR)
+        self.whole.costs([gain / 1e6 for gain in gains])
+        solved = self.whole.solve()
+        load = tuple((kind, round(count)) for kind, count in zip(self.kinds, solved.values, strict=True) if count > 0.5)
+        worth = sum(gains[self.kinds.index(kind)] * count for kind, count in load)
+        return Best(load, worth, max(worth, int(solved.reach * 1e6) + 2))
+
+    def _gains(self, prices: list[int]) -> list[int]:
+        soft = self.problem.soft
+        return [max(0, prices[kind] - soft[kind][self.number]) for kind in self.kinds]

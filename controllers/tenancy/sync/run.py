@@ -1,0 +1,160 @@
+"""One round: look at directory and cluster, plan, refuse or apply. Cut anywhere, the next round does the rest.
+
+Whoever runs it, an operator's command or a controller in the cluster, gives it an access to the API and a directory.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from kubernetes.client.exceptions import ApiException
+
+from clients import notebook
+from clients.kube import Key, Kube, key_of
+from cluster.shared import known
+from cluster.tenancy import Tenancy
+from controllers.tenancy.directory import Directory, Roster, Tenant
+from controllers.tenancy.sync.guard import refusals, sizes
+from controllers.tenancy.sync.kube import kube_of
+from controllers.tenancy.sync.objects import ALLOWANCE, EDIT, EDITORS, OWNER_ROLE, OWNERS, makes
+from controllers.tenancy.sync.plan import Change, Plan, Verb, looked_into, plan
+from controllers.tenancy.sync.seen import Seen, Sizes, space_of
+from controllers.tenancy.sync.workloads import SCALED, SUSPENDED
+
+if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
+
+LEASE = "menagerie-tenancy-sync"
+"""Whoever runs it again and again holds it."""
+NOTEBOOK = "menagerie-tenancy"
+"""The ConfigMap: page last, the `Sizes` of the last sync that ended well."""
+_AT_ONCE = 8
+
+
+class Access(Protocol):
+    """As `clients.access.Access`."""
+
+    def api(self, *, once: bool = False, connections: int | None = None) -> ApiClient: ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """A look. refused: why nothing may be changed; then there is no plan."""
+
+    roster: Roster
+    seen: Seen
+    plan: Plan
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Applied:
+    """made: changes that the API took. failed: those that it refused, and what it said; the rest of their namespace waits."""
+
+    made: tuple[Change, ...] = ()
+    failed: tuple[tuple[Change, str], ...] = ()
+
+
+class Sync:
+    """A cluster and its directory. clock: Unix time."""
+
+    def __init__(
+        self, access: Access, directory: Directory, settings: Tenancy, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._directory, self._settings, self._clock = directory, settings, clock
+        self._api = access.api(connections=_AT_ONCE)
+        self._kube = kube_of(self._api)
+
+    def look(self, *, accept_loss: bool = False) -> Found:
+        """Reads only. DirectoryError or SpecError of a directory that does not answer, or not wholly."""
+        roster = self._directory.read()
+        seen = look_at(self._kube, self._api, roster, self._settings)
+        refused = refusals(roster, seen, self._settings, accept_loss=accept_loss)
+        made = Plan(notices=roster.notices) if refused else plan(roster, seen, self._settings, self._stamp()[:10])
+        return Found(roster, seen, made, refused)
+
+    def apply(self, found: Found, tell: Callable[[Change], None] = lambda _: None) -> Applied:
+        """Make the changes: those of a namespace in order, namespaces side by side. Remembers the sizes when all were made."""
+        if found.refused:
+            raise ValueError("a refused plan is never applied")
+        by_tenant: dict[Tenant | None, list[Change]] = defaultdict(list)
+        for change in found.plan.changes:
+            by_tenant[change.tenant].append(change)
+        done = [self._in_order(by_tenant.pop(None, ()), tell)]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            done += pool.map(lambda changes: self._in_order(changes, tell), by_tenant.values())
+        made = tuple(change for each in done for change in each.made)
+        failed = tuple(failure for each in done for failure in each.failed)
+        if not failed:
+            self._remember(found)
+        return Applied(made, failed)
+
+    def _in_order(self, changes: Iterable[Change], tell: Callable[[Change], None]) -> Applied:
+        made: list[Change] = []
+        for change in changes:
+            try:
+                self._make(change)
+            except ApiException as error:
+                return Applied(tuple(made), ((change, f"{error.status} {error.reason}: {said(error)}"),))
+            made.append(change)
+            tell(change)
+        return Applied(tuple(made))
+
+    def _make(self, change: Change) -> None:
+        if change.verb is Verb.PATCH:
+            self._kube.patch(change.key, change.body)
+            return
+        if change.verb is Verb.REBIND:
+            # The only deletion there is: of a RoleBinding, whose role nothing else can change.
+            self._kube.delete(change.key)
+        self._kube.apply(change.body)
+
+    def _remember(self, found: Found) -> None:
+        now = sizes(found.roster)
+        if now != found.seen.last:
+            page = {**asdict(now), "since": self._stamp()}
+            notebook.change(self._api, NOTEBOOK, lambda pages: pages.update(last=page))
+
+    def _stamp(self) -> str:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._clock()))
+
+
+def look_at(kube: Kube, api: ApiClient, roster: Roster, settings: Tenancy) -> Seen:
+    """What the cluster has: a list of each kind, however many tenants there are."""
+    namespaces = list(kube.list("Namespace"))
+    spaces = {each["metadata"]["name"]: space_of(each, settings) for each in namespaces}
+    bindings = [*kube.list("RoleBinding"), *kube.list("ClusterRoleBinding")]
+    ours = {EDITORS, OWNERS}
+    things = [*namespaces, *(each for each in bindings if each["metadata"]["name"] in ours)]
+    things += kube.list("ClusterRole", name=OWNER_ROLE)
+    for kind in ("ResourceQuota", "LimitRange"):
+        things += kube.list(kind, name=ALLOWANCE)
+    objects: dict[Key, dict[str, object]] = {key_of(each): each for each in things}
+    others = tuple(each for each in bindings if each["metadata"]["name"] not in ours)
+    workloads = {
+        name: tuple(each for kind in (*SCALED, *SUSPENDED) for each in kube.list(kind, name))
+        for name in looked_into(roster, spaces, settings)
+    }
+    kinds = tuple(kind for role in kube.list("ClusterRole", name=EDIT) for kind in makes(role))
+    return Seen(spaces, objects, others, workloads, remembered(api), kinds)
+
+
+def remembered(api: ApiClient) -> Sizes | None:
+    """Of the last sync that ended well."""
+    page = notebook.read(api, NOTEBOOK).get("last")
+    return known(Sizes, page) if page else None
+
+
+def said(error: ApiException) -> str:
+    """What the API server answered, in words."""
+    text = error.body.decode(errors="replace") if isinstance(error.body, bytes) else str(error.body or "")
+    try:
+        return str(json.loads(text)["message"])
+    except (ValueError, KeyError, TypeError):
+        return text[:300]

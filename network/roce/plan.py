@@ -1,0 +1,126 @@
+"""What a test of a fabric will measure: which hosts on which rails, in which rounds, for how long. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from cluster.pools import Host
+from cluster.roce import Roce
+from cluster.spec import Cluster
+from network.roce import wire
+from network.roce.rounds import count, rounds, seconds
+
+OVERHEAD_S = 5
+"""Assumed, not measured: connecting, registering memory, and perftest's own wait of a second at both ends."""
+
+
+class NothingToTest(Exception):
+    """The cluster, or what was chosen of it, has no two ports on one rail."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """seconds: of each pair. message: bytes. queues: queue pairs that perftest uses at once. parallel: pairs at a time.
+    most: rounds of each rail, None for all."""
+
+    seconds: int = 5
+    message: int = wire.MESSAGE
+    queues: int = 4
+    parallel: int = 64
+    most: int | None = None
+
+
+@dataclass(frozen=True)
+class Rail:
+    """The ports of one rail at a site."""
+
+    site: str
+    name: str
+    roce: Roce
+    hosts: tuple[Host, ...]
+
+    @property
+    def key(self) -> str:
+        return f"{self.site}/{self.name}"
+
+    def pairs(self) -> int:
+        return len(self.hosts) * (len(self.hosts) - 1) // 2
+
+    def rounds(self, most: int | None = None) -> Iterator[tuple[tuple[Host, Host], ...]]:
+        for number, each in enumerate(rounds(self.hosts)):
+            if most is not None and number >= most:
+                return
+            yield each
+
+
+@dataclass(frozen=True)
+class Plan:
+    cluster: str
+    rails: tuple[Rail, ...]
+    options: Options
+
+    def seconds(self) -> float:
+        """How long it takes, by `OVERHEAD_S`."""
+        return sum(self._seconds(rail) for rail in self.rails)
+
+    def _seconds(self, rail: Rail) -> float:
+        whole = seconds(len(rail.hosts), self.options.seconds + OVERHEAD_S, self.options.parallel)
+        total = count(len(rail.hosts))
+        return whole * min(self.options.most or total, total) / total if total else 0.0
+
+    def fingerprint(self) -> str:
+        """Equal for plans whose results may stand in one file: the same ports, measured in the same way."""
+        told = {
+            "cluster": self.cluster,
+            "seconds": self.options.seconds,
+            "message": self.options.message,
+            "queues": self.options.queues,
+            "rails": {rail.key: [rail.roce.mtu, *(host.name for host in rail.hosts)] for rail in self.rails},
+        }
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def plan(cluster: Cluster, options: Options, *, only_rails: Sequence[str] = (), limit: Sequence[str] = ()) -> Plan:
+    """All rails of all sites, or those chosen. only_rails: rail or site/rail. limit: names of hosts, or patterns.
+
+    Raises NothingToTest, with what there is.
+    """
+    if not any(site.roce for site in cluster.spec.sites.values()):
+        raise NothingToTest(f"{cluster.name} has no RDMA: no site in its spec has roce")
+    every = tuple(_rails(cluster))
+    known = [host.name for rail in every for host in rail.hosts]
+    for pattern in limit:
+        if not any(fnmatchcase(name, pattern) for name in known):
+            raise NothingToTest(f"--limit {pattern} matches no host with RDMA; there are {_some(known)}")
+    for name in only_rails:
+        if name not in {each for rail in every for each in (rail.name, rail.key)}:
+            raise NothingToTest(f"there is no rail {name}; there are {_some([rail.key for rail in every])}")
+    chosen = [rail for rail in every if not only_rails or {rail.name, rail.key} & set(only_rails)]
+    cut = [Rail(rail.site, rail.name, rail.roce, _limited(rail.hosts, limit)) for rail in chosen]
+    usable = tuple(rail for rail in cut if len(rail.hosts) > 1)
+    if not usable:
+        raise NothingToTest("no rail has two hosts of those chosen; a pair needs two")
+    return Plan(cluster.name, usable, options)
+
+
+def _rails(cluster: Cluster) -> Iterator[Rail]:
+    for site, declared in cluster.spec.sites.items():
+        if declared.roce is None:
+            continue
+        pools = {pool: rails for pool, rails in declared.roce.rails.items() if cluster.spec.pools[pool].site == site}
+        for name in dict.fromkeys(rail for rails in pools.values() for rail in rails):
+            hosts = [host for pool, rails in pools.items() if name in rails for host in cluster.hosts.get(pool, ())]
+            yield Rail(site, name, declared.roce, tuple(hosts))
+
+
+def _limited(hosts: tuple[Host, ...], limit: Sequence[str]) -> tuple[Host, ...]:
+    return tuple(host for host in hosts if not limit or any(fnmatchcase(host.name, pattern) for pattern in limit))
+
+
+def _some(names: Sequence[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    return ", ".join(unique) if len(unique) <= 4 else f"{unique[0]} … {unique[-1]} ({len(unique)})"

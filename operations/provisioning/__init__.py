@@ -1,0 +1,1 @@
+"""Machines from bare metal: installer files, BMCs by Redfish, identities of machines."""

@@ -1,0 +1,97 @@
+"""What machines fetch while they are installed, as a tree of plain files; and what DHCP must say.
+
+Nothing in the tree is secret: whatever boots in a rack can read all of it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from functools import cache
+from ipaddress import IPv4Network
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from cluster.reading import UnreadableError, read_bytes
+from cluster.writing import ForeignFileError, replace
+from operations.provisioning.machines import Machine
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True, trim_blocks=True
+    )
+    made.filters["quote"] = lambda value: shlex.quote(str(value))
+    return made
+
+
+def _text(template: str, **values: object) -> str:
+    return _environment().get_template(template).render(values)
+
+
+def tree(machines: Sequence[Machine], wipe_until: Mapping[str, int] | None = None) -> dict[str, str]:
+    """Path -> text of every file of one site's tree.
+
+    wipe_until: machine -> the second (since 1970) until which its installer may overwrite a disk that holds something.
+    A consent that ends keeps a machine that boots from the network by mistake from being wiped again.
+    """
+    consent = wipe_until or {}
+    settings = machines[0].settings
+    files = {
+        "boot.ipxe": _text("boot.ipxe.j2", server=settings.server),
+        "menagerie.ipxe": _text("menagerie.ipxe.j2", server=settings.server),
+        "dnsmasq.conf": dnsmasq(machines),
+    }
+    for machine in machines:
+        folder = f"machines/{machine.hyphened}"
+        values = {"machine": machine, "settings": machine.settings, "base": f"{machine.settings.server}/{folder}"}
+        mirror = urlsplit(machine.settings.mirror)
+        files[f"{folder}.ipxe"] = _text("machine.ipxe.j2", **values)
+        files[f"{folder}/preseed.cfg"] = _text("preseed.cfg.j2", **values, mirror=mirror)
+        files[f"{folder}/disk.sh"] = _text("disk.sh.j2", **values, wipe_until=consent.get(machine.name, 0))
+        files[f"{folder}/late.sh"] = _text("late.sh.j2", **values)
+    return files
+
+
+def dnsmasq(machines: Sequence[Machine]) -> str:
+    """A piece of dnsmasq's configuration. It answers the machines and nobody else, in their racks."""
+    racks: dict[tuple[str, IPv4Network], Machine] = {(one.rack, one.network): one for one in reversed(machines)}
+    ordered = [racks[key] for key in sorted(racks, key=lambda key: key[1])]
+    return _text("dnsmasq.conf.j2", racks=ordered, machines=machines, settings=machines[0].settings)
+
+
+def write(files: Mapping[str, str], folder: Path) -> int:
+    """Write what differs; how many files that was. Files of machines that are gone are removed: they would still boot.
+
+    Other files in the folder stay: the installer's kernel and iPXE are put there by hand. Raises ForeignFileError, with
+    nothing touched, where files of these names are there and no tree.
+    """
+    stands = [path for path in sorted(folder.glob("machines/**/*")) if path.is_file()]
+    _refuse_foreign(folder, [*stands, *(folder / name for name in files if (folder / name).exists())])
+    changed = 0
+    for stale in stands:
+        if str(stale.relative_to(folder)) not in files:
+            stale.unlink()
+            changed += 1
+    for name, text in files.items():
+        path = folder / name
+        if not path.is_file() or path.read_bytes() != text.encode():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace(path, text.encode())
+            changed += 1
+    return changed
+
+
+def _refuse_foreign(folder: Path, touched: Sequence[Path]) -> None:
+    head = (TEMPLATES / "boot.ipxe.j2").read_bytes().partition(b"{{")[0]
+    try:
+        is_ours = read_bytes(folder / "boot.ipxe").startswith(head)
+    except UnreadableError:
+        is_ours = False
+    if touched and not is_ours:
+        raise ForeignFileError(touched[0], "a part of what machines render writes")

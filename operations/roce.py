@@ -1,0 +1,191 @@
+"""Run a plan: what each port is, then rail by rail, round by round, pair by pair."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from typing import Any
+
+from clients.remote.executor import UNREACHABLE, Done, Executor, Running
+from cluster.pools import Host
+from network.roce import perftest, wire
+from network.roce.plan import Plan, Rail
+from network.roce.results import Pair, Results
+from network.roce.rounds import count
+from network.roce.verdict import Blame, Outcome, judge
+
+PROGRAM = "/usr/local/libexec/menagerie-roce"
+PORTS = 64
+"""A round's receivers listen on the next TCP port, so that one that hangs is in nobody's way."""
+PATIENCE_S = 30
+"""Beyond a pair's own seconds, after which it counts as failed."""
+ATTEMPTS, PAUSE_S = 20, 0.5
+"""Of a sender that finds no receiver yet."""
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """A port that takes no part. unreachable: the host did not answer at all."""
+
+    host: str
+    rail: str
+    reason: str
+    unreachable: bool = False
+
+
+@dataclass(frozen=True)
+class Report:
+    """unfit: ports that took no part. measured: rail -> pairs with a result."""
+
+    blames: tuple[Blame, ...]
+    unfit: tuple[Unfit, ...]
+    measured: Mapping[str, int]
+    marks: Mapping[str, float]
+
+    @property
+    def ok(self) -> bool:
+        return not self.blames and not self.unfit
+
+
+def run(
+    plan: Plan,
+    executor: Executor,
+    results: Results,
+    tell: Callable[[str], None] = lambda _: None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Report:
+    """Measure what `results` lacks of the plan, and judge all of it. tell: what goes on, a line at a time."""
+    hosts = list(dict.fromkeys(host.name for rail in plan.rails for host in rail.hosts))
+    unfit: list[Unfit] = []
+    with ThreadPoolExecutor(max(plan.options.parallel, 1)) as pool:
+        tell(f"asking {len(hosts)} hosts for their ports")
+        told = dict(zip(hosts, pool.map(lambda name: facts(executor, name), hosts), strict=True))
+        for rail in plan.rails:
+            ports = {host.name: told[host.name].get(rail.name) or told[host.name].get("", {}) for host in rail.hosts}
+            unfit += [_unfit(rail, name, port) for name, port in ports.items() if _reason(port)]
+            usable = {name: port for name, port in ports.items() if not _reason(port)}
+            _Rounds(plan, rail, usable, executor, sleep).run(pool, results, tell)
+    return report(plan, results, tuple(unfit))
+
+
+def facts(executor: Executor, host: str) -> dict[str, Any]:
+    """Rail -> what its port is, from the host's own program; {"": ...} where it gave no answer."""
+    done = executor.start(host, [PROGRAM, "facts"]).wait(PATIENCE_S)
+    try:
+        told = json.loads(done.text[done.text.index("{") :]) if done.code == 0 else None
+    except ValueError:
+        told = None
+    if isinstance(told, dict):
+        return told
+    reason = done.reason
+    if done.code == 127:
+        reason = f"{PROGRAM} isn't there; run: ./menagerie up CLUSTER --tags roce"
+    return {"": {"refused": reason, "unreachable": done.code in (UNREACHABLE, 124)}}
+
+
+def _reason(told: Mapping[str, Any]) -> str:
+    if not told:
+        return "the host has no such rail; run role roce again"
+    if "refused" in told:
+        return str(told["refused"])
+    if told["state"] != "ACTIVE":
+        return f"{told['interface']} is {told['state'] or 'in no known state'}, not ACTIVE: cable or switch"
+    return "" if told["gbit_s"] else f"{told['interface']} has no speed: its link is down"
+
+
+def _unfit(rail: Rail, name: str, told: Mapping[str, Any]) -> Unfit:
+    return Unfit(name, rail.key, _reason(told), bool(told.get("unreachable")))
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """The rounds of one rail. ports: host -> what its port is, of those that take part."""
+
+    plan: Plan
+    rail: Rail
+    ports: Mapping[str, Mapping[str, Any]]
+    executor: Executor
+    sleep: Callable[[float], None]
+
+    def run(self, pool: ThreadPoolExecutor, results: Results, tell: Callable[[str], None]) -> None:
+        """Measure what is not in `results` yet; a round begins when the one before has ended."""
+        rail, most = self.rail, self.plan.options.most
+        total = min(count(len(rail.hosts)), most or count(len(rail.hosts)))
+        for number, each in enumerate(rail.rounds(most)):
+            due = [pair for pair in each if self._is_due(pair, results)]
+            if due:
+                tell(f"rail {rail.key}: round {number + 1} of {total}, {len(due)} pairs")
+            at = perftest.PORT + number % PORTS
+            for future in as_completed([pool.submit(self._measure, *pair, at) for pair in due]):
+                results.add(future.result())
+
+    def _is_due(self, pair: tuple[Host, Host], results: Results) -> bool:
+        names = [host.name for host in pair]
+        return all(name in self.ports for name in names) and not results.has(self.rail.key, *names)
+
+    def _measure(self, sender: Host, receiver: Host, at: int) -> Pair:
+        patience = self.plan.options.seconds + PATIENCE_S
+        slower = min(self.ports[host.name]["gbit_s"] for host in (sender, receiver))
+        nothing = Pair(self.rail.key, sender.name, receiver.name, line_gbit_s=float(self.rail.roce.gbit_s or slower))
+        serving = self.executor.start(receiver.name, self._words(receiver, at))
+        try:
+            done = self._sent(sender, (*self._words(sender, at), str(receiver.address)), patience)
+            found = perftest.parse(done.text)
+        except perftest.PerftestError as error:
+            told = _told_by(serving) if perftest.CONNECT.search(done.text) else ""
+            return replace(nothing, error=told or str(error))
+        finally:
+            serving.stop()
+        return replace(nothing, gbit_s=round(found.gbit_s, 2), mtu=found.mtu)
+
+    def _sent(self, sender: Host, words: Sequence[str], patience: float) -> Done:
+        """The sender's end. The receiver needs a moment until it listens."""
+        for _ in range(ATTEMPTS):
+            done = self.executor.start(sender.name, words).wait(patience)
+            if not perftest.CONNECT.search(done.text):
+                break
+            self.sleep(PAUSE_S)
+        return done
+
+    def _words(self, host: Host, at: int) -> tuple[str, ...]:
+        port, options = self.ports[host.name], self.plan.options
+        program = perftest.command(
+            port["rdma"],
+            port["port"],
+            port["gid_index"],
+            self.rail.roce.tos,
+            seconds=options.seconds,
+            message=options.message,
+            queues=options.queues,
+            at=at,
+        )
+        # Nothing is left on a host, also where nobody is there any more to end it.
+        return ("timeout", str(options.seconds + PATIENCE_S), *program)
+
+
+def _told_by(serving: Running) -> str:
+    """Why the receiver never listened, where it has ended by itself."""
+    done = serving.wait(1)
+    return "" if done.code in (0, 124) else f"the receiver: {perftest.reason(done.text)}"
+
+
+def report(plan: Plan, results: Results, unfit: Iterable[Unfit] = ()) -> Report:
+    """What the results say."""
+    blames: list[Blame] = []
+    marks: dict[str, float] = {}
+    measured: dict[str, int] = {}
+    for site in dict.fromkeys(rail.site for rail in plan.rails):
+        here = [rail for rail in plan.rails if rail.site == site]
+        mtu = here[0].roce.mtu
+        mark = wire.mark(mtu, plan.options.message)
+        outcomes = []
+        for rail in here:
+            own = [pair for pair in results.pairs.values() if pair.rail == rail.key]
+            measured[rail.key] = sum(not pair.error for pair in own)
+            marks[rail.key] = mark
+            outcomes += [Outcome(p.rail, p.sender, p.receiver, p.share, p.error, p.mtu) for p in own]
+        blames += judge(outcomes, mark, mtu)
+    return Report(tuple(blames), tuple(unfit), measured, marks)

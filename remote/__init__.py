@@ -1,1 +1,0 @@
-"""Programs run on hosts of sites, over the operator's own ssh."""

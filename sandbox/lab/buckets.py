@@ -1,0 +1,102 @@
+"""The lab's object storage: an S3 server with a folder for each bucket, on the network of the lab's services.
+
+Its key is the stack's, and is kept in a tmpfs that only root reads; what is in buckets is in the lab's folder, so it
+outlives the lab's hosts and goes with the lab. There is no lock on anything: what that is for, only a cloud can show.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from sandbox.lab import mounts, networks, plan, processes, state
+from sandbox.lab.plan import LabSpec
+from sandbox.lab.processes import Daemon
+
+NAME = "buckets"
+_LAUNCH = 'set -a; . "$1"; shift; exec "$@"'
+
+
+def put(key: Mapping[str, str], lab: LabSpec) -> None:
+    """Have the server run under this key (access_key_id, secret_access_key), in place of any earlier one."""
+    mounts.private_memory(_key_file().parent)
+    state.write_text(_key_file(), _environment(key), 0o600)
+    ensure(lab)
+
+
+def ensure(lab: LabSpec) -> None:
+    """Have the server run, if it was ever given a key. Needs the namespace of the lab's services."""
+    if not _key_file().exists():
+        return
+    for bucket in plan.BUCKETS:
+        (_data() / bucket).mkdir(mode=0o700, parents=True, exist_ok=True)
+    _about().mkdir(mode=0o700, parents=True, exist_ok=True)
+    processes.ensure(_daemon(lab), answers)
+
+
+def read() -> str | None:
+    """Fingerprint of the key that the server runs under, None when it is gone, or a bucket is, as in a lab from before there was one."""
+    there = all((_data() / bucket).is_dir() for bucket in plan.BUCKETS)
+    if not there or not _key_file().exists() or not processes.is_running(NAME):
+        return None
+    return _digest(_key_file().read_text())
+
+
+def fingerprint(key: Mapping[str, str]) -> str:
+    """What `read` answers once `key` has been put."""
+    return _digest(_environment(key))
+
+
+def delete() -> None:
+    """End the server and forget its key; what is in buckets stays until the lab goes."""
+    processes.stop(NAME)
+    _key_file().unlink(missing_ok=True)
+
+
+def is_wanted() -> bool:
+    """Whether it was given a key, and so is to answer."""
+    return _key_file().exists()
+
+
+def answers() -> bool:
+    """Whether it takes connections."""
+    try:
+        with socket.create_connection((str(plan.SERVICES_ADDRESS), plan.BUCKETS_PORT), 1):
+            return True
+    except OSError:
+        return False
+
+
+def command(lab: LabSpec) -> list[str]:
+    """The server's command line, without its key."""
+    listen = f"--port={plan.SERVICES_ADDRESS}:{plan.BUCKETS_PORT}"
+    # Beside the files, and not in attributes of theirs: not every file system has those.
+    return [lab.versitygw, "--quiet", listen, "posix", f"--sidecar={_about()}", str(_data())]
+
+
+def _daemon(lab: LabSpec) -> Daemon:
+    argv = ["sh", "-c", _LAUNCH, "sh", str(_key_file()), *command(lab)]
+    # The namespace of the registry and the mirror.
+    return Daemon(NAME, argv, netns=networks.netns(plan.SERVICES), watched=_digest(_key_file().read_text()))
+
+
+def _environment(key: Mapping[str, str]) -> str:
+    return f"ROOT_ACCESS_KEY={key['access_key_id']}\nROOT_SECRET_KEY={key['secret_access_key']}\n"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _data() -> Path:
+    return state.folder("buckets", "data")
+
+
+def _about() -> Path:
+    return state.folder("buckets", "about")
+
+
+def _key_file() -> Path:
+    return state.folder("secrets", "buckets.env")

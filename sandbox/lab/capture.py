@@ -1,0 +1,53 @@
+"""Counts the packets on a cable: ``python -m sandbox.lab.capture INTERFACE PODS VXLAN_PORT``.
+
+Runs in the network namespace whose interface is watched. Prints "ready", counts until its standard
+input closes, then prints one JSON object {"encapsulated": n, "plain": n}. Plain packets are those from
+one pod's address to another's, as they are on the cable.
+"""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import sys
+from ipaddress import IPv4Network
+
+_ETH_P_ALL = 0x0003
+_ETHERNET_BYTES = 14
+_IPV4 = b"\x08\x00"
+_UDP = 17
+
+
+def kind(frame: bytes, pods: IPv4Network, vxlan_port: int) -> str | None:
+    """ "encapsulated", "plain", or None for a frame that is neither."""
+    packet = frame[_ETHERNET_BYTES:]
+    if frame[12:14] != _IPV4 or len(packet) < 20:
+        return None
+    header = (packet[0] & 0x0F) * 4
+    if packet[9] == _UDP and int.from_bytes(packet[header + 2 : header + 4], "big") == vxlan_port:
+        return "encapsulated"
+    mask, network = int(pods.netmask), int(pods.network_address)
+    ends = (int.from_bytes(packet[12:16], "big"), int.from_bytes(packet[16:20], "big"))
+    return "plain" if all(end & mask == network for end in ends) else None
+
+
+def count(interface: str, pods: IPv4Network, vxlan_port: int) -> dict[str, int]:
+    """Count until standard input closes."""
+    counts = {"encapsulated": 0, "plain": 0}
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(_ETH_P_ALL)) as tap:
+        tap.bind((interface, 0))
+        selector = selectors.DefaultSelector()
+        selector.register(tap, selectors.EVENT_READ)
+        selector.register(sys.stdin, selectors.EVENT_READ)
+        print("ready", flush=True)
+        while True:
+            for key, _ in selector.select():
+                if key.fileobj is sys.stdin:
+                    return counts
+                if found := kind(tap.recv(65535), pods, vxlan_port):
+                    counts[found] += 1
+
+
+if __name__ == "__main__":
+    print(json.dumps(count(sys.argv[1], IPv4Network(sys.argv[2]), int(sys.argv[3]))))

@@ -1,0 +1,156 @@
+"""A control group for every process tree of the lab; the group is also how its processes are found.
+
+A group has the same path in every hierarchy: ``menagerie-lab/<lab>/<name>``. Its members are the
+truth about what runs: no process id on file can be stale or belong to somebody else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from sandbox.lab.errors import LabError
+
+ROOT = "menagerie-lab"
+_CGROUP_TYPES = ("cgroup", "cgroup2")
+
+
+def hierarchies(mounts: Path = Path("/proc/self/mounts")) -> tuple[Path, ...]:
+    """Mount points of all cgroup hierarchies, version 1 and 2."""
+    found = []
+    for line in mounts.read_text().splitlines():
+        _, where, kind, *_ = line.split()
+        if kind in _CGROUP_TYPES:
+            found.append(Path(where))
+    return tuple(found)
+
+
+def path(lab: str, name: str) -> str:
+    """The group's path below each hierarchy."""
+    return f"{ROOT}/{lab}/{name}"
+
+
+def create(group: str, memory_bytes: int | None = None) -> tuple[Path, ...]:
+    """Make the group in every hierarchy; returns the ``cgroup.procs`` files to write a process id to.
+
+    memory_bytes: most memory that the group's processes may hold together.
+    """
+    joins = []
+    for hierarchy in hierarchies():
+        folder = hierarchy
+        for part in group.split("/"):
+            _delegate(folder)
+            folder = folder / part
+            folder.mkdir(exist_ok=True)
+            _copy_cpuset(folder)
+        joins.append(folder / "cgroup.procs")
+        if memory_bytes is not None:
+            _limit_memory(folder, memory_bytes)
+    if not joins:
+        raise LabError("no cgroup hierarchy is mounted; mount /sys/fs/cgroup")
+    return tuple(joins)
+
+
+def members(group: str) -> tuple[int, ...]:
+    """Process ids inside the group and the groups below it, in no order."""
+    found: set[int] = set()
+    for hierarchy in hierarchies():
+        for folder in _tree(hierarchy / group):
+            found.update(_read_members(folder))
+    return tuple(sorted(found))
+
+
+def kill(group: str, seconds: float = 20) -> None:
+    """SIGKILL to every member until none is left. Raises LabError when some survive `seconds`."""
+    deadline = time.monotonic() + seconds
+    while pids := members(group):
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            raise LabError(
+                f"processes {', '.join(map(str, pids))} of {group} cannot be killed; look at /proc/<id>/stack"
+            )
+        time.sleep(0.02)
+
+
+def remove(group: str) -> None:
+    """Remove the empty group from every hierarchy, deepest first. Nothing happens when it is gone."""
+    for hierarchy in hierarchies():
+        for folder in reversed(list(_tree(hierarchy / group))):
+            _rmdir(folder)
+
+
+def groups(lab: str | None = None) -> tuple[str, ...]:
+    """Names of the labs that have a group on this machine or, with `lab`, of the groups inside it."""
+    names: set[str] = set()
+    for hierarchy in hierarchies():
+        folder = hierarchy / ROOT / (lab or "")
+        if folder.is_dir():
+            names.update(entry.name for entry in folder.iterdir() if entry.is_dir())
+    return tuple(sorted(names))
+
+
+def memory(group: str) -> int:
+    """Bytes that the group holds without the page cache, 0 where the kernel does not say."""
+    for hierarchy in hierarchies():
+        file = hierarchy / group / "memory.stat"
+        if file.exists():
+            stat = dict(line.split() for line in file.read_text().splitlines())
+            return int(stat.get("total_rss", stat.get("anon", 0)))
+    return 0
+
+
+def _tree(folder: Path) -> Iterator[Path]:
+    for current, _, _ in os.walk(folder):
+        yield Path(current)
+
+
+def _read_members(folder: Path) -> list[int]:
+    try:
+        return [pid for pid in map(int, (folder / "cgroup.procs").read_text().split()) if pid > 0]
+    # EOPNOTSUPP: a threaded group of version 2 has no process list.
+    except OSError:
+        return []
+
+
+def _rmdir(folder: Path, seconds: float = 5) -> None:
+    # The kernel says EBUSY for a moment after the last member has gone.
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            folder.rmdir()
+            return
+        except FileNotFoundError:
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _copy_cpuset(folder: Path) -> None:
+    # Version 1 leaves a new cpuset empty, and an empty one refuses processes.
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        file = folder / name
+        if file.exists() and not (folder / "cgroup.controllers").exists() and not file.read_text().strip():
+            file.write_text((folder.parent / name).read_text())
+
+
+def _delegate(folder: Path) -> None:
+    # Version 2: a group has the controllers that its parent hands down.
+    available = folder / "cgroup.controllers"
+    for name in available.read_text().split() if available.exists() else ():
+        # A controller that is in use elsewhere on the machine cannot be handed down.
+        with suppress(OSError):
+            (folder / "cgroup.subtree_control").write_text(f"+{name}")
+
+
+def _limit_memory(folder: Path, memory_bytes: int) -> None:
+    for name in ("memory.limit_in_bytes", "memory.max"):
+        if (folder / name).exists():
+            (folder / name).write_text(str(memory_bytes))

@@ -1,0 +1,98 @@
+"""What a lab is made from, all of it in the cache: the hosts' root file system, the artefact mirror, images.
+
+kubectl is also linked into the checkout, for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from cluster import versions
+from cluster.spec import Cluster
+from cluster.subnets import worker_ranges
+from network import addresses
+from sandbox.lab import artefacts, disk, images, rootfs, state
+from sandbox.lab.artefacts import MirrorTree
+from sandbox.lab.images import ImageStore
+from sandbox.lab.plan import LabSpec
+from tools import build, cache
+
+KUBECTL = state.CHECKOUT / ".menagerie" / "bin" / "kubectl"
+"""Link to the built kubectl: at one place whatever its version, and not in .venv, which may be made anew."""
+_WAY_OUT = (
+    "While no lab is up, all that is in it may be removed: it is made again when it is missing. "
+    "Go's own caches are named by `go env GOCACHE GOMODCACHE`."
+)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """image: root file system of the hosts. crane: the program that serves `images`. versitygw: what serves buckets."""
+
+    image: Path
+    mirror: MirrorTree
+    crane: Path
+    images: ImageStore
+    versitygw: Path
+
+
+def prepare(
+    report: Callable[[str], None] = lambda _: None,
+    also: tuple[str, ...] = (),
+    kubernetes: str = versions.KUBERNETES,
+) -> Prepared:
+    """Have everything in the cache; a few milliseconds when it is there already. also: further programs to build.
+
+    The root file system is made while the programs are built: one waits for downloads, the other computes.
+    Raises what `rootfs.ensure` and `tools.build.ensure` raise, and LabError when the cache's disk is full.
+    """
+    with disk.space(cache.root(), _WAY_OUT), ThreadPoolExecutor(1) as pool:
+        image = pool.submit(rootfs.ensure, report)
+        # Once for all programs, so that the report counts and estimates all of them.
+        releases = (*artefacts.programs(kubernetes), *images.programs(kubernetes))
+        wanted = [*also, "crane", "kubectl", "versitygw", *releases]
+        programs = build.ensure(wanted, lambda event: report(str(event)))
+        _link(programs["kubectl"], KUBECTL)
+        mirror, stored = artefacts.build_mirror(kubernetes), images.build_images(kubernetes)
+        return Prepared(image.result(), mirror, programs["crane"], stored, programs["versitygw"])
+
+
+def _link(program: Path, place: Path) -> None:
+    if not place.is_symlink() or place.readlink() != program:
+        with disk.whole(place) as fresh:
+            fresh.symlink_to(program)
+
+
+def lab_spec(
+    cluster: Cluster,
+    prepared: Prepared | None = None,
+    endpoint_ports: tuple[int, ...] = (),
+    between_workers: tuple[str, ...] = (),
+) -> LabSpec:
+    """The lab that holds `cluster`: its ranges, the racks of its sites, its load balancer's address.
+
+    endpoint_ports: what workers may reach of the load balancer. between_workers: as `LabSpec` has it. Without `prepared`
+    the paths are empty, and without ports workers reach nothing: enough for preflight, which looks at the ranges.
+    """
+    spec = cluster.spec
+    plan = addresses.plan(cluster)
+    racks = {name: str(network) for site in spec.sites.values() for name, network in site.racks.items()}
+    mtus = [site.link_mtu for site in spec.sites.values()]
+    return LabSpec(
+        cluster=cluster.name,
+        nodes=str(plan.nodes),
+        racks=racks,
+        endpoint=plan.endpoint,
+        endpoint_ports=endpoint_ports,
+        image=str(prepared.image) if prepared else "",
+        mirror=str(prepared.mirror.path) if prepared else "",
+        crane=str(prepared.crane) if prepared else "",
+        images=str(prepared.images.blobs) if prepared else "",
+        rack_mtu=max(mtus, default=1500),
+        workers=str(worker_ranges(spec)[0]) if spec.cloud_workers else "",
+        between_workers=between_workers,
+        versitygw=str(prepared.versitygw) if prepared else "",
+    )

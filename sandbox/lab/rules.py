@@ -1,0 +1,51 @@
+"""The packet rules of the lab's router, as text for ``nft``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address
+
+from sandbox.lab import plan, texts
+from sandbox.lab.plan import LabSpec
+
+UPLINK = "uplink"
+
+
+def router(spec: LabSpec) -> str:
+    """Who may open connections to whom, through the router."""
+    segments = plan.segments(spec)
+    racks = [segments[plan.rack(name)].bridge for name in sorted(spec.racks)]
+    workers = segments[plan.WORKERS].bridge if spec.workers else ""
+    return texts.render(
+        "router.nft.j2",
+        uplink=UPLINK,
+        cloud=segments[plan.CLOUD].bridge,
+        services=segments[plan.SERVICES].bridge,
+        racks=racks,
+        workers=workers,
+        between_workers=list(spec.between_workers),
+        control_plane=segments[plan.CLOUD].network,
+        endpoint=spec.endpoint,
+        endpoint_ports=list(spec.endpoint_ports),
+    )
+
+
+def isolated(racks: Sequence[str], seconds: int) -> str:
+    """Let racks reach one another and nothing else, for so long: the kernel forgets them by itself."""
+    bridges = [plan.interface("br-", plan.rack(name)) for name in racks]
+    return texts.render("isolated.nft.j2", racks=bridges, seconds=seconds)
+
+
+def rejoined() -> str:
+    """Remove the rules of `isolated`."""
+    return "table inet isolated\ndelete table inet isolated\n"
+
+
+def only_own_address(port: str, mac: str, address: IPv4Address) -> str:
+    """Drop what a host sends under an address other than its own, at its port of the store's bridge."""
+    return texts.render("port.nft.j2", port=port, mac=mac, address=address)
+
+
+def no_port(port: str) -> str:
+    """Remove the rules of `only_own_address`."""
+    return f"table netdev {port}\ndelete table netdev {port}\n"

@@ -1,0 +1,202 @@
+"""Ways from a VPC of AWS to services of AWS, and the records of who used which way."""
+
+from __future__ import annotations
+
+import json
+
+from sandbox.simcloud.aws.addresses import first_free
+from sandbox.simcloud.aws.common import arn, ec2, made_up, named, others, refused, tags
+from sandbox.simcloud.aws.identity import policy_is_json
+from sandbox.simcloud.aws.network import IN_VPC
+from sandbox.simcloud.aws.security import beside_subnets
+from sandbox.simcloud.aws.tokens import BUCKET, ENDPOINT, INTERFACE, ROUTE_TABLE, SECURITY_GROUP, SUBNET, VPC
+from sandbox.simcloud.identifiers import digest
+from sandbox.simcloud.rules import Call, Reference, ResourceType
+from sandbox.simcloud.values import Properties
+
+# "Gateway endpoints": there are these two.
+_GATEWAYS = ("s3", "dynamodb")
+_LOGGED = ("eniId", "subnetId", "vpcId", "transitGatewayId", "transitGatewayAttachmentId", "regionalNatGatewayId")
+
+
+def _kind(call: Call) -> str:
+    return call.text("vpcEndpointType") or "Gateway"
+
+
+def _host(call: Call) -> str:
+    """``secretsmanager.eu-west-1.amazonaws.com``."""
+    return f"{call.text('serviceName').rpartition('.')[2]}.{call.region}.amazonaws.com"
+
+
+def _interfaces(call: Call) -> Properties:
+    kept = {each["subnetId"]: each for each in (call.old.outputs.get("subnetConfigurations") or ())} if call.old else {}
+    given = {each["subnetId"]: each for each in call.inputs.get("subnetConfigurations") or () if each.get("ipv4")}
+    placed = [
+        given.get(subnet.id) or kept.get(subnet.id) or {"subnetId": subnet.id, "ipv4": first_free(call, subnet)}
+        for subnet in named(call, "subnetIds[]")
+    ]
+    seed = digest(call.id)
+    names = [f"{call.id}-{seed[:8]}.{call.text('serviceName').rpartition('.')[2]}.{call.region}.vpce.amazonaws.com"]
+    names += [_host(call)] if call.inputs.get("privateDnsEnabled") else []
+    return {
+        "subnetConfigurations": placed,
+        "networkInterfaceIds": [f"eni-0{digest(call.id + each['subnetId'])[:16]}" for each in placed],
+        "dnsEntries": [{"dnsName": name, "hostedZoneId": f"Z{seed[:13].upper()}"} for name in names],
+    }
+
+
+def _outputs(call: Call) -> Properties:
+    own = _interfaces(call) if _kind(call) == "Interface" else {"prefixListId": f"pl-{digest(_host(call))[:8]}"}
+    everyone = json.dumps({"Statement": [{"Action": "*", "Effect": "Allow", "Principal": "*", "Resource": "*"}]})
+    return {
+        **ec2("vpc-endpoint")(call),
+        "state": "available",
+        "requesterManaged": False,
+        "policy": call.inputs.get("policy") or everyone,
+        "vpcEndpointType": _kind(call),
+        **own,
+    }
+
+
+def _service(call: Call) -> None:
+    """Of this region, and of a kind that the service has."""
+    name = call.text("serviceName")
+    service = name.removeprefix(f"com.amazonaws.{call.region}.")
+    is_known = name.startswith(f"com.amazonaws.{call.region}.") or ".vpce-svc-" in name
+    if not is_known or (_kind(call) == "Gateway" and service not in _GATEWAYS):
+        raise refused(
+            "InvalidServiceName",
+            f"The Vpc Endpoint Service '{name}' does not exist",
+            f"names begin with com.amazonaws.{call.region}., and Gateway endpoints lead to {' and '.join(_GATEWAYS)}",
+        )
+
+
+def _private_names(call: Call) -> None:
+    """They take a VPC that resolves names, and there is one endpoint of each name."""
+    vpc = call.target("vpcId")
+    if vpc is None or _kind(call) != "Interface" or not call.inputs.get("privateDnsEnabled"):
+        return
+    if not (vpc.outputs.get("enableDnsSupport") and vpc.outputs.get("enableDnsHostnames")):
+        raise refused(
+            "InvalidParameter",
+            "Enabling private DNS requires both enableDnsSupport and enableDnsHostnames VPC attributes set to true for "
+            f"{vpc.id}",
+            "set both on the VPC",
+        )
+    for other in others(call):
+        same = all(other.inputs.get(name) == call.inputs.get(name) for name in ("vpcId", "serviceName"))
+        if same and other.inputs.get("privateDnsEnabled"):
+            raise refused(
+                "InvalidParameter",
+                "private-dns-enabled cannot be set because there is already a conflicting DNS domain for "
+                f"{_host(call)} in the VPC {vpc.id}",
+                f"{other.id} has it",
+            )
+
+
+def _one_a_zone(call: Call) -> None:
+    zones: dict[str, str] = {}
+    for subnet in named(call, "subnetIds[]"):
+        zone = str(subnet.outputs["availabilityZone"])
+        if zone in zones:
+            raise refused(
+                "DuplicateSubnetsInSameZone",
+                f"Found another VPC endpoint subnet in the availability zone of {subnet.id}. VPC endpoint subnets "
+                "should be in different availability zones supported by the VPC endpoint service.",
+                f"{zones[zone]} is in {zone}, too",
+            )
+        zones[zone] = subnet.id
+
+
+def _one_a_table(call: Call) -> None:
+    for other in others(call):
+        shared = {record.id for record in named(call, "routeTableIds[]")} & {key[1] for key in other.targets}
+        if other.inputs.get("serviceName") == call.text("serviceName") and shared and _kind(call) == "Gateway":
+            raise refused(
+                "RouteAlreadyExists",
+                f"route table {min(shared)} already has a route with destination-prefix-list-id "
+                f"{other.outputs.get('prefixListId')}",
+                f"{other.id} gave it that route",
+            )
+
+
+_endpoint = ResourceType(
+    token=ENDPOINT,
+    noun="VPC endpoint",
+    code="InvalidVpcEndpointId",
+    identify=made_up("vpce"),
+    outputs=_outputs,
+    where=("region",),
+    replace_on=(
+        *("vpcId", "serviceName", "vpcEndpointType", "serviceRegion"),
+        *("resourceConfigurationArn", "serviceNetworkArn"),
+    ),
+    references=(
+        IN_VPC,
+        Reference("subnetIds[]", (SUBNET,)),
+        Reference("securityGroupIds[]", (SECURITY_GROUP,)),
+        Reference("routeTableIds[]", (ROUTE_TABLE,), holds=False),
+    ),
+    refuse=(
+        _service,
+        _private_names,
+        _one_a_zone,
+        _one_a_table,
+        policy_is_json("policy"),
+        beside_subnets(("securityGroupIds[]",), lambda call: named(call, "subnetIds[]")),
+    ),
+    implied=lambda outputs: [(ENDPOINT, str(entry["dnsName"])) for entry in outputs.get("dnsEntries") or ()],
+)
+
+
+def _one_thing(call: Call) -> None:
+    given = [name for name in _LOGGED if call.inputs.get(name)]
+    if len(given) != 1:
+        raise refused(
+            "",
+            f"one of `{','.join(_LOGGED)}` must be specified",
+            f"a flow log is of one of them, this one of {', '.join(given) or 'none'}",
+        )
+
+
+def _destination(call: Call) -> None:
+    kind, text = call.text("logDestinationType") or "cloud-watch-logs", call.text("logDestination")
+    if kind == "s3" and not text.startswith("arn:aws:s3:::"):
+        raise refused(
+            "InvalidParameter",
+            f"LogDestination: {text} is not a valid S3 ARN",
+            "write arn:aws:s3:::<bucket>[/<folder>/]",
+        )
+    alike = (*_LOGGED, "logDestination", "trafficType", "logFormat")
+    for other in others(call):
+        if all(other.inputs.get(name) == call.inputs.get(name) for name in alike):
+            raise refused(
+                "FlowLogAlreadyExists",
+                "There is an existing Flow Log with the same configuration and log destination.",
+                f"it is {other.id}; a replacement needs delete_before_replace",
+            )
+
+
+_flow_log = ResourceType(
+    token="aws:ec2/flowLog:FlowLog",
+    noun="flow log",
+    code="InvalidFlowLogId",
+    identify=made_up("fl"),
+    outputs=lambda call: {"arn": arn(call, "ec2", f"vpc-flow-log/{call.id}"), **tags(call)},
+    where=("region",),
+    replace_on=(
+        *_LOGGED,
+        *("deliverCrossAccountRole", "destinationOptions", "iamRoleArn", "logDestination", "logDestinationType"),
+        *("logFormat", "maxAggregationInterval", "trafficType"),
+    ),
+    references=(
+        Reference("vpcId", (VPC,), holds=False),
+        Reference("subnetId", (SUBNET,), holds=False),
+        Reference("eniId", (INTERFACE,), holds=False),
+        # The bucket may be another account's.
+        Reference("logDestination", (BUCKET,), holds=False, local=False, optional=True),
+    ),
+    refuse=(_one_thing, _destination),
+)
+
+TYPES = (_endpoint, _flow_log)

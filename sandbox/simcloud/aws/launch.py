@@ -1,0 +1,87 @@
+"""What AWS refuses when it makes an instance, whether a program asks for it or a group does."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+
+from cluster.catalogue import of
+from cluster.spec import Cloud
+from sandbox.simcloud.aws.common import refused
+from sandbox.simcloud.aws.tokens import INSTANCE, SCALING_GROUP, TEMPLATE
+from sandbox.simcloud.rules import Call
+from sandbox.simcloud.values import Properties, at
+from sandbox.simcloud.world import Record, World
+
+MIXED = "mixedInstancesPolicy.launchTemplate"
+_IMAGE = re.compile(r"ami-[0-9a-f]+|resolve:ssm:.+")
+
+
+def machines_of(group: Properties, template: Record | None) -> list[str]:
+    """The machine types of a scaling group's instances: the template's, or those that the group mixes."""
+    mixed = [str(text) for text in at(group, f"{MIXED}.overrides[].instanceType")]
+    own = str(template.inputs.get("instanceType") or "") if template else ""
+    return mixed or ([own] if own else [])
+
+
+def check_vcpus(call: Call, more: int) -> None:
+    """The account's quota of vCPUs. more: those that this call wants, without what it has by now."""
+    quota = call.offers.vcpus("aws", call.region)
+    if quota is None or more == 0:
+        return
+    running = sum(
+        _running(call.world, other) for other in call.world if other.region == call.region and other.id != call.id
+    )
+    if running + more > quota:
+        raise refused(
+            "VcpuLimitExceeded",
+            f"You have requested more vCPU capacity than your current vCPU limit of {quota} allows for the instance "
+            "bucket that the specified instance type belongs to. Please visit http://aws.amazon.com/contact-us/"
+            "ec2-request to request an adjustment to this limit.",
+            f"{running} vCPUs run in {call.region}, {more} more were asked for",
+        )
+
+
+def vcpus_of(machine: str) -> int:
+    """vCPUs of a machine type; 0 of what the catalogue knows by its name alone."""
+    known = of(Cloud.AWS).machine_types.get(machine)
+    return known.type.vcpus if known and known.type else 0
+
+
+def _running(world: World, record: Record) -> int:
+    if record.type == INSTANCE:
+        return vcpus_of(str(record.inputs.get("instanceType")))
+    if record.type != SCALING_GROUP:
+        return 0
+    template = next((world.get(*key) for key in record.targets if key[0] == TEMPLATE), None)
+    machines = machines_of(record.inputs, template)
+    return int(record.outputs["desiredCapacity"]) * max(map(vcpus_of, machines), default=0)
+
+
+def check_image(image: str) -> None:
+    """Refuses what is no id of an image; which images there are is not simulated."""
+    if image and not _IMAGE.fullmatch(image):
+        raise refused("InvalidAMIID.Malformed", f'Invalid id: "{image}" (expecting "ami-...")', "give an image's id")
+
+
+def check_user_data(text: bytes) -> None:
+    """Refuses what instances are not given at boot."""
+    most = of(Cloud.AWS).user_data.max_bytes
+    if len(text) > most:
+        raise refused(
+            "InvalidParameterValue",
+            f"User data is limited to {most} bytes",
+            f"it has {len(text)} before base64; let hosts fetch the rest",
+            "userData",
+        )
+
+
+def decoded(text: str) -> bytes:
+    """User data as the instance gets it."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise refused(
+            "InvalidUserData.Malformed", "Invalid BASE64 encoding of user data.", "encode it", "userData"
+        ) from None

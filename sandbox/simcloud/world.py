@@ -1,0 +1,179 @@
+"""What exists in the simulated clouds: resources by type and id, whoever made them.
+
+In memory, or kept in a file of JSON lines, one a change, which holds of secrets only digests.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from sandbox.simcloud.values import Properties, Secret, sealed, unsealed
+
+Key = tuple[str, str]
+"""Type token and id."""
+
+
+# azure-native has a type for each version of each API beside the one without: azure-native:network/v20240501:Subnet.
+_VERSION = re.compile(r"/v\d{8}\w*(?=:)")
+
+
+def normal(token: str) -> str:
+    """A type token without the version of its API."""
+    return _VERSION.sub("", token)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One resource. region: "" where it has none. known_by: (type, text) by which others may refer to it, or to
+    what came with it. targets: what it names. uses: those of them that cannot be deleted as long as this exists."""
+
+    type: str
+    id: str
+    urn: str
+    region: str
+    inputs: Properties
+    outputs: Properties
+    known_by: tuple[tuple[str, str], ...] = ()
+    targets: tuple[Key, ...] = ()
+    uses: tuple[Key, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        return self.type, self.id
+
+    @property
+    def cloud(self) -> str:
+        """Pulumi package: ``aws``, ``gcp`` or ``azure-native``."""
+        return self.type.partition(":")[0]
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.id}" + (f" (made as {self.urn})" if self.urn else "")
+
+
+class World:
+    """Every resource of the simulated clouds.
+
+    path: a file to keep them in; None keeps them in memory. A last line that was cut short is forgotten.
+    lock: hold it from a look at the world to the change that rests on it.
+    unproven: types without rules -> URNs of the resources that were declared with them.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.lock = threading.RLock()
+        self.unproven: dict[str, set[str]] = defaultdict(set)
+        self._records: dict[Key, Record] = {}
+        self._by_type: dict[str, dict[Key, Record]] = defaultdict(dict)
+        self._by_text: dict[tuple[str, str], list[Key]] = defaultdict(list)
+        self._users: dict[Key, set[Key]] = defaultdict(set)
+        self._used_ids: set[str] = set()
+        self._path = path
+        if path is not None:
+            self._load(path)
+
+    def __iter__(self) -> Iterator[Record]:
+        with self.lock:
+            return iter(list(self._records.values()))
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def get(self, type_: str, id_: str) -> Record | None:
+        """The resource with this id, if there is one."""
+        return self._records.get((type_, id_))
+
+    def of_type(self, type_: str) -> list[Record]:
+        """Every resource of a type."""
+        return list(self._by_type[type_].values())
+
+    def find(self, types: Iterable[str], text: str) -> list[Record]:
+        """The resources of one of `types` that `text` (an id, ARN, link or name) may mean."""
+        return [self._records[key] for type_ in types for key in self._by_text[type_, text]]
+
+    def users(self, record: Record) -> list[Record]:
+        """The resources that keep `record` from being deleted."""
+        return [self._records[key] for key in sorted(self._users[record.key])]
+
+    def below(self, record: Record) -> list[Record]:
+        """The resources whose id continues that of `record`."""
+        return [other for other in self if other.id.startswith(f"{record.id}/")]
+
+    def is_fresh(self, id_: str) -> bool:
+        """Whether no resource ever had this id since the world was opened."""
+        return id_ not in self._used_ids
+
+    def put(self, record: Record) -> None:
+        """Create or change a resource, without any rule."""
+        with self.lock:
+            self._store(record)
+            self._write({**vars(record), "inputs": sealed(record.inputs), "outputs": sealed(record.outputs)})
+
+    def remove(self, type_: str, id_: str) -> None:
+        """Delete a resource without any rule, as somebody at the console might. KeyError if there is none."""
+        with self.lock:
+            self._drop(self._records[type_, id_])
+            self._write({"type": type_, "id": id_, "gone": True})
+
+    def change(self, type_: str, id_: str, **properties: object) -> None:
+        """Change properties of a resource behind the engine's back. KeyError if there is none."""
+        with self.lock:
+            old = self._records[type_, id_]
+            new = {
+                name: Secret(value) if isinstance(old.outputs.get(name), Secret) else value
+                for name, value in properties.items()
+            }
+            given = {name: value for name, value in new.items() if name in old.inputs or name not in old.outputs}
+            self.put(replace(old, inputs={**old.inputs, **given}, outputs={**old.outputs, **new}))
+
+    def orphans(self, deployment: Mapping[str, Any]) -> list[Record]:
+        """The resources that no stack knows of.
+
+        deployment: what the engine exports of the state (``Stack.export_stack().deployment``).
+        """
+        known = {(normal(resource["type"]), resource.get("id")) for resource in deployment.get("resources", ())}
+        return [record for record in self if record.key not in known]
+
+    def _store(self, record: Record) -> None:
+        if record.key in self._records:
+            self._drop(self._records[record.key])
+        self._records[record.key] = self._by_type[record.type][record.key] = record
+        self._used_ids.add(record.id)
+        for name in record.known_by:
+            self._by_text[name].append(record.key)
+        for key in record.uses:
+            self._users[key].add(record.key)
+
+    def _drop(self, record: Record) -> None:
+        del self._records[record.key], self._by_type[record.type][record.key]
+        for name in record.known_by:
+            self._by_text[name].remove(record.key)
+        for key in record.uses:
+            self._users[key].discard(record.key)
+
+    def _write(self, line: Mapping[str, object]) -> None:
+        if self._path is not None:
+            with self._path.open("a") as file:
+                file.write(json.dumps(line) + "\n")
+
+    def _load(self, path: Path) -> None:
+        text = path.read_text() if path.exists() else ""
+        whole = text[: text.rfind("\n") + 1]
+        if whole != text:
+            path.write_text(whole)
+        for line in map(json.loads, whole.splitlines()):
+            if line.get("gone"):
+                self._drop(self._records[line["type"], line["id"]])
+            else:
+                self._store(_record(line))
+
+
+def _record(line: Mapping[str, Any]) -> Record:
+    pairs = {name: tuple((first, second) for first, second in line[name]) for name in ("known_by", "targets", "uses")}
+    values = {name: unsealed(line[name]) for name in ("inputs", "outputs")}
+    return Record(**{**line, **pairs, **values})

@@ -1,0 +1,142 @@
+"""``python -m tests.bench.planning``: CPU that a plan costs for one resource more, by Pulumi on three clouds and by terraform.
+
+CPU and not time, for it depends less on what else the machine does. What starting costs cancels out: each figure is
+the difference of two plans. The simulated cloud is in another process, and not counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cluster.project import ROOT
+from sandbox.simcloud.server import simulated_clouds
+from sandbox.simcloud.world import World
+from tests.bench import alone, machine
+from tests.bench.figures import Figure, ratios, table
+from tests.bench.group import CommandError, Group
+from tools import build
+
+FEW, MANY = 10, 110
+AIM_MS = 5.0
+CLOUDS = ("azure", "aws", "gcp")
+TERRAFORM = "terraform"
+ROUNDS = 5
+
+
+@dataclass(frozen=True)
+class Case:
+    """What plans: a cloud's SDK with or without `stacks.lean`, or terraform."""
+
+    name: str
+    leanly: bool = False
+
+
+CASES = (*(Case(cloud, leanly) for cloud in CLOUDS for leanly in (False, True)), Case(TERRAFORM))
+
+Costs = Mapping[Case, Sequence[float]]
+"""Case -> ms of CPU a resource, a value for each round."""
+
+
+def a_resource_ms(few_s: float, many_s: float) -> float:
+    """Milliseconds for one resource more, from the seconds of a plan of FEW and of one of MANY."""
+    return (many_s - few_s) / (MANY - FEW) * 1000
+
+
+def measure(rounds: int, say: Callable[[str], None]) -> list[Figure]:
+    """Plan everything `rounds` times in turns."""
+    programs = build.ensure(["pulumi", TERRAFORM], lambda event: say(str(event)))
+    costs: dict[Case, list[float]] = {case: [] for case in CASES}
+    with _planner(programs[TERRAFORM]) as cpu_s:
+        for case in CASES:
+            cpu_s(case, FEW)  # compiles modules, makes the stack's folder
+        for number in range(1, rounds + 1):
+            for case, cost in costs.items():
+                cost.append(a_resource_ms(cpu_s(case, FEW), cpu_s(case, MANY)))
+            say(f"round {number}: " + ", ".join(f"{name(case)} {cost[-1]:.2f} ms" for case, cost in costs.items()))
+    return summary(costs)
+
+
+def name(case: Case) -> str:
+    """As the figures have it."""
+    if case.name == TERRAFORM:
+        return "terraform plan"
+    return f"{case.name}, {'lean' if case.leanly else 'plain'}"
+
+
+def summary(costs: Costs) -> list[Figure]:
+    """The figures. Ratios are of the plans of one round."""
+    what = "CPU a planned resource"
+    note = f"of engine and program, between {FEW} and {MANY} of a kind: addresses of etcd members; of terraform_data"
+    figures = []
+    for cloud in CLOUDS:
+        plain, lean = costs[Case(cloud)], costs[Case(cloud, leanly=True)]
+        figures += [
+            Figure(f"{what}, {name(Case(cloud))}", "ms", tuple(plain), None, note),
+            Figure(f"{what}, {name(Case(cloud, leanly=True))}", "ms", tuple(lean), AIM_MS),
+            Figure(f"{what}, {cloud}, lean ÷ plain", "", ratios(lean, plain)),
+            Figure(f"{what}, {cloud}, lean ÷ terraform", "", ratios(lean, costs[Case(TERRAFORM)])),
+        ]
+    return [*figures, Figure(f"{what}, {name(Case(TERRAFORM))}", "ms", tuple(costs[Case(TERRAFORM)]))]
+
+
+@contextmanager
+def _planner(terraform: Path) -> Iterator[Callable[[Case, int], float]]:
+    """Gives CPU seconds of a plan of so many resources."""
+    with tempfile.TemporaryDirectory() as made, Group() as group, simulated_clouds(World()) as environment:
+        folder = Path(made)
+        configurations = {
+            count: _terraform_folder(terraform, folder / f"{TERRAFORM}-{count}", count, group) for count in (FEW, MANY)
+        }
+        python = {**environment, "PYTHONPYCACHEPREFIX": str(folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
+
+        def cpu_s(case: Case, count: int) -> float:
+            if case.name == TERRAFORM:
+                return group.run(_terraform(terraform, configurations[count], "plan")).cpu_s
+            own = folder / name(case).replace(", ", "-")
+            wanted = [case.name, str(count), str(own), *(["--lean"] if case.leanly else [])]
+            return group.run(_in(ROOT, python, [sys.executable, "-m", "tests.bench.plan", *wanted])).cpu_s
+
+        yield cpu_s
+
+
+def _terraform_folder(terraform: Path, folder: Path, count: int, group: Group) -> Path:
+    """A configuration of so many resources of terraform's own kind, ready to be planned."""
+    resources = {f"ape_{number}": {"input": {"address": f"10.44.0.{number}"}} for number in range(count)}
+    folder.mkdir()
+    (folder / "main.tf.json").write_text(json.dumps({"resource": {"terraform_data": resources}}))
+    group.run(_terraform(terraform, folder, "init"))
+    return folder
+
+
+def _terraform(terraform: Path, folder: Path, verb: str) -> list[str]:
+    # It would ask for newer versions of itself, and read what its user set for himself.
+    return _in(
+        folder,
+        {"CHECKPOINT_DISABLE": "1", "TF_CLI_CONFIG_FILE": os.devnull},
+        [str(terraform), verb, "-input=false", "-no-color"],
+    )
+
+
+def _in(folder: Path, environment: Mapping[str, str], argv: Sequence[str]) -> list[str]:
+    """A command with a folder and an environment of its own."""
+    return ["env", f"--chdir={folder}", *(f"{key}={value}" for key, value in environment.items()), *argv]
+
+
+def main(rounds: Annotated[int, typer.Option(min=1, help="Times that everything is planned.")] = ROUNDS) -> None:
+    """Measure the CPU that a plan costs for each resource, on three simulated clouds, in turns with terraform."""
+    print(f"{machine.read()}; load {machine.load():.1f} before")
+    print(table(measure(rounds, alone.say)))
+
+
+if __name__ == "__main__":
+    alone.command(main, CommandError, build.BuildError)

@@ -1,0 +1,136 @@
+"""What the programs of a control plane counted between two moments, and how near that came to limits."""
+
+from __future__ import annotations
+
+import math
+import os
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.bench import prometheus
+from tests.bench.calls import Api
+from tests.bench.loopback import Loopback
+from tests.bench.loopback_files import ADMIN
+from tests.bench.prometheus import Buckets, Labels
+
+LATENCY = "apiserver_request_duration_seconds"
+FSYNC = "etcd_disk_wal_fsync_duration_seconds"
+_SINGLE = {"GET", "POST", "PUT", "PATCH", "DELETE"}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One moment. cpu: seconds that this machine's processors were (busy, there). used: program or role of an etcd -> seconds
+    of processor time. seconds: of the wall clock."""
+
+    api: str
+    etcds: Mapping[str, str]
+    cpu: tuple[float, float]
+    used: Mapping[str, float]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Between two moments.
+
+    p99: verb of single calls -> (seconds that the API server took for 99 of 100, its queues in it, by straight lines inside of
+    its histogram's buckets; how many calls). writes_s: role of an etcd -> keys written a second. fsync_p99: role -> seconds. refused: answers 429. cores: that each program took.
+    busy: share of this machine's processors, whoever had them. rss_mb: of the API server at the end; databases: role -> bytes, of quotas.
+    """
+
+    p99: Mapping[str, tuple[float, int]]
+    writes_s: Mapping[str, float]
+    fsync_p99: Mapping[str, float]
+    refused: float
+    cores: Mapping[str, float]
+    busy: float
+    rss_mb: float
+    databases: Mapping[str, float]
+
+
+def read(plane: Loopback, now: float) -> Reading:
+    """All programs at this moment."""
+    with Api(plane.login(ADMIN.name)) as api:
+        text = api.text("/metrics")
+    used = {name: _used_s(pid) for name, pid in plane.pids.items()}
+    return Reading(text, {role: _fetched(url) for role, url in plane.metrics.items()}, _cpu(), used, now)
+
+
+def between(before: Reading, after: Reading, plane: Loopback) -> Seen:
+    """What came about."""
+    seconds = after.seconds - before.seconds
+    latencies = prometheus.between(*(prometheus.histograms(each.api, LATENCY, verb) for each in (before, after)))
+    fsyncs = {role: _fsyncs(before.etcds[role], after.etcds[role]) for role in after.etcds}
+    busy, there = (later - sooner for sooner, later in zip(before.cpu, after.cpu, strict=True))
+    return Seen(
+        p99={
+            key: (prometheus.quantile(buckets, 0.99), int(buckets[math.inf]))
+            for key, buckets in sorted(latencies.items())
+        },
+        writes_s={role: (_puts(after.etcds[role]) - _puts(before.etcds[role])) / seconds for role in after.etcds},
+        fsync_p99={role: prometheus.quantile(buckets, 0.99) for role, buckets in fsyncs.items() if buckets},
+        refused=_refused(after.api) - _refused(before.api),
+        cores={name: (used - before.used[name]) / seconds for name, used in after.used.items()},
+        busy=busy / there,
+        rss_mb=rss_mb(plane.pids["kube-apiserver"]),
+        databases={
+            role: prometheus.total(text, "etcd_mvcc_db_total_size_in_use_in_bytes")
+            / prometheus.total(text, "etcd_server_quota_backend_bytes")
+            for role, text in after.etcds.items()
+        },
+    )
+
+
+def verb(labels: Labels) -> str | None:
+    """What a request counts as; None for watches, which last by design, for what is no object (logs, proxies, tokens), and for lists:
+    those of whole clusters are few and their buckets are ten seconds wide, so only who asks can say how long they took."""
+    single = labels["verb"] in _SINGLE and labels["scope"] == "resource" and labels["subresource"] in ("", "status")
+    return labels["verb"] if single else None
+
+
+def rss_mb(pid: int) -> float:
+    """Resident memory of a process, in MB of 10^6 bytes."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def slope(points: Mapping[float, float]) -> float:
+    """How much y grows with x, by least squares. ValueError for less than two."""
+    if len(points) < 2:
+        raise ValueError("a slope needs two points at least")
+    mean_x, mean_y = sum(points) / len(points), sum(points.values()) / len(points)
+    return sum((x - mean_x) * (y - mean_y) for x, y in points.items()) / sum((x - mean_x) ** 2 for x in points)
+
+
+def _fetched(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return str(answer.read().decode())
+
+
+def _fsyncs(before: str, after: str) -> Buckets:
+    one = [prometheus.histograms(text, FSYNC, lambda _: "fsync") for text in (before, after)]
+    return prometheus.between(*one).get("fsync", {})
+
+
+def _puts(text: str) -> float:
+    return prometheus.total(text, "etcd_mvcc_put_total")
+
+
+def _refused(text: str) -> float:
+    return prometheus.total(text, "apiserver_request_total", code="429")
+
+
+def _used_s(pid: int) -> float:
+    # proc_pid_stat(5): the name is in brackets and may have blanks; utime and stime are fields 14 and 15.
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _cpu() -> tuple[float, float]:
+    # proc_stat(5): user, nice, system, idle, iowait, irq, softirq, steal, in hundredths of a second.
+    ticks = [int(each) for each in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    idle = ticks[3] + ticks[4]
+    return (sum(ticks) - idle) / 100, sum(ticks) / 100

@@ -1,0 +1,1 @@
+"""`make conformance`: Kubernetes' own suite against a cluster."""

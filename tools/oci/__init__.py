@@ -1,0 +1,1 @@
+"""Builds container images without a builder: layers with reproducible bytes."""

@@ -1,1 +1,0 @@
-"""A cluster as a drawing, made of its spec alone: pure."""

@@ -1,5 +1,0 @@
-"""Specs and their stacks proved without an account: the real engine against the simulated clouds.
-
-`fleet.validate` runs many clusters, each in a process of its own; `stages.validate` runs one, in this process and
-with any program. What comes out is a `model.Report`; `reports` writes it for machines.
-"""
