@@ -1,28 +1,49 @@
-"""A server in front of a cloud that is made up: it notes what is asked, and spoils answers on their way."""
+"""The only way out for the clouds' libraries: a proxy that ends TLS for every host, notes what is asked, and spoils answers.
+
+So the libraries speak as they do to a real cloud: to its own names, over TLS, through the proxy of the environment.
+"""
 
 from __future__ import annotations
 
 import http.server
 import json
+import ssl
 import threading
+import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 
 
 @dataclass(frozen=True)
 class Asked:
+    """path: with the query. headers: their names in small letters."""
+
+    host: str
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes
+
+    def saying(self, body: bytes) -> Asked:
+        return replace(self, headers={**self.headers, "content-length": str(len(body))}, body=body)
 
 
 @dataclass(frozen=True)
 class Told:
     status: int
     body: str
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 Upstream = Callable[[Asked], Told]
@@ -30,8 +51,10 @@ Fault = Callable[[Asked], "Told | str | None"]
 """"lost" does it and loses the answer, "dead" does nothing and answers nothing, None is not this fault's business."""
 
 
-def told(status: int, content: Any) -> Told:
-    return Told(status, json.dumps(content))
+def told(status: int, content: Any, **headers: str) -> Told:
+    """headers: `retry_after` for Retry-After."""
+    named = {name.replace("_", "-").title(): value for name, value in headers.items()}
+    return Told(status, json.dumps(content), {"Content-Type": "application/json; charset=utf-8", **named})
 
 
 def once(fault: Fault) -> Fault:
@@ -47,12 +70,64 @@ def once(fault: Fault) -> Fault:
     return first
 
 
+class Trust:
+    """An authority, and a certificate for every host that is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "clouds of tests")])
+        self._contexts: dict[str, ssl.SSLContext] = {}
+        self._lock = threading.Lock()
+        own = self._signed(self._name, self._key, x509.BasicConstraints(ca=True, path_length=0))
+        self.bundle = folder / "ca.pem"
+        self.bundle.write_bytes(own)
+
+    def context(self, host: str) -> ssl.SSLContext:
+        with self._lock:
+            if host not in self._contexts:
+                self._contexts[host] = self._made(host)
+            return self._contexts[host]
+
+    def identity(self, name: str, key: Key) -> bytes:
+        """A key with its certificate."""
+        form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        is_address = name.replace(".", "").isdigit()
+        known_as = x509.IPAddress(ip_address(name)) if is_address else x509.DNSName(name)
+        subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+        signed = self._signed(subject, key, x509.SubjectAlternativeName([known_as]))
+        return key.private_bytes(serialization.Encoding.PEM, *form) + signed
+
+    def _made(self, host: str) -> ssl.SSLContext:
+        file = self._folder / f"{host}.pem"
+        file.write_bytes(self.identity(host, ec.generate_private_key(ec.SECP256R1())))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(file)
+        return context
+
+    def _signed(self, subject: x509.Name, key: Key, extension: x509.ExtensionType) -> bytes:
+        now = datetime.now(UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(hours=1))
+            .not_valid_after(now + timedelta(days=1))
+            .add_extension(extension, critical=True)
+        )
+        return builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
 @dataclass
 class Door:
+    """at: host and port of the proxy."""
+
     upstream: Upstream
     faults: list[Fault] = field(default_factory=list)
     log: list[Asked] = field(default_factory=list)
-    url: str = ""
+    at: str = ""
 
     def answer(self, asked: Asked) -> Told | None:
         self.log.append(asked)
@@ -68,18 +143,33 @@ class Door:
 
 
 @contextmanager
-def served(door: Door) -> Iterator[Door]:
+def served(door: Door, trust: Trust) -> Iterator[Door]:
     class Handler(http.server.BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        tunnel = ""
+
+        def do_CONNECT(self) -> None:
+            host = self.path.rpartition(":")[0]
+            self.send_response(200)
+            self.end_headers()
+            self.request = trust.context(host).wrap_socket(self.request, server_side=True)
+            self.setup()
+            self.tunnel, self.close_connection = host, False
 
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            made = door.answer(Asked(self.command, self.path, dict(self.headers), body))
+            at = urllib.parse.urlsplit(self.path)
+            host = self.tunnel or at.hostname or self.headers["Host"].partition(":")[0]
+            path = urllib.parse.urlunsplit(("", "", at.path, at.query, ""))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            made = door.answer(Asked(host, self.command, path, headers, body))
             if made is None:
                 self.close_connection = True
                 return
             data = made.body.encode()
             self.send_response(made.status)
+            for name, value in made.headers.items():
+                self.send_header(name, value)
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
@@ -93,7 +183,7 @@ def served(door: Door) -> Iterator[Door]:
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
-    door.url = f"http://127.0.0.1:{server.server_port}"
+    door.at = f"127.0.0.1:{server.server_port}"
     try:
         yield door
     finally:

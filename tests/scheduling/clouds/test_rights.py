@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from cluster.load import load_cluster
-from scheduling.autoscaler.choose import groups_of
-from scheduling.autoscaler.clouds import rights
-from scheduling.autoscaler.clouds.aws.groups import AwsGroups
-from scheduling.autoscaler.clouds.azure.groups import AzureGroups
-from scheduling.autoscaler.clouds.gcp.groups import GcpGroups
-from scheduling.autoscaler.clouds.http import Http
+from cluster.spec import Cluster
+from controllers.autoscaler import clouds
+from controllers.autoscaler.choose import groups_of
+from controllers.autoscaler.clouds import rights
 from stacks.azure.tags import autoscaler_tags
 from stacks.azure.tags import tags as azure_tags
 from stacks.gcp.tags import labels, of_cluster
-from tests.scheduling.clouds.door import Asked, Door, served
-from tests.scheduling.clouds.fakes import TOKEN, Google, Microsoft, split
+from tests.scheduling.clouds.door import Asked, Door, Upstream
+from tests.scheduling.clouds.fake_azure import MANAGEMENT, Microsoft
+from tests.scheduling.clouds.fake_google import TOKEN, Google, split
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -32,31 +33,28 @@ def test_the_documentation_has_the_rights_as_they_are(name: str) -> None:
     assert file.read_text() == text
 
 
-def all_of_it(seen: Any, pool: str, more: int) -> None:
+def all_of_it(cluster: Cluster, pool: str, more: int) -> None:
+    seen = clouds.groups_of(cluster, dict)
     size = seen.read()[pool].size
     seen.grow(pool, size + more)
     seen.remove(pool, [seen.read()[pool].machines[0].id])
 
 
-def test_azure_is_asked_for_no_more_than_the_role_has_and_for_all_of_it() -> None:
+def test_azure_is_asked_for_no_more_than_the_role_has_and_for_all_of_it(
+    opened: Callable[[Upstream], Door], monkeypatch: pytest.MonkeyPatch
+) -> None:
     koala = load_cluster(ROOT / "docs/examples/azure-small.yaml")
     microsoft = Microsoft()
     marks = {**azure_tags(koala, "pool-cpu"), **autoscaler_tags(koala, "cpu", koala.spec.pools["cpu"])}
     made = microsoft.add("koala_workers", "pool-cpu", marks, 4)
     made.capacity, made.state = 5, "Failed"
-    with served(Door(microsoft.answer)) as door:
-        environment = {"ARM_USE_MSI": "1", "ARM_SUBSCRIPTION_ID": "a-sub", "ARM_ENDPOINT": door.url}
-        seen = AzureGroups(koala, Http(), dict, environment)
-        seen._bearers._new = lambda: rights_token()  # type: ignore[method-assign]
-        all_of_it(seen, "cpu", 2)
-    asked = {operation for each in door.log for operation in of_azure(each)}
+    door = opened(microsoft.answer)
+    own = {"CLIENT_ID": "a-client", "CLIENT_SECRET": "a-secret", "TENANT_ID": "a-tenant", "SUBSCRIPTION_ID": "a-sub"}
+    for name, value in own.items():
+        monkeypatch.setenv(f"ARM_{name}", value)
+    all_of_it(koala, "cpu", 2)
+    asked = {operation for each in door.log if each.host == MANAGEMENT for operation in of_azure(each)}
     assert asked == set(rights.AZURE)
-
-
-def rights_token() -> Any:
-    from scheduling.autoscaler.clouds.bearer import Token
-
-    return Token.lasting(TOKEN, 3600)
 
 
 def of_azure(asked: Asked) -> set[str]:
@@ -71,18 +69,17 @@ def of_azure(asked: Asked) -> set[str]:
     return {f"{kind}/{'write' if asked.method == 'PATCH' else 'read'}"}
 
 
-def test_google_is_asked_for_no_more_than_the_role_has_and_for_all_of_it() -> None:
+def test_google_is_asked_for_no_more_than_the_role_has_and_for_all_of_it(
+    opened: Callable[[Upstream], Door], monkeypatch: pytest.MonkeyPatch
+) -> None:
     gibbon = load_cluster(ROOT / "docs/examples/gcp-small.yaml")
-    google = Google(region="us-central1")
+    google = Google()
     for zone in map(str, gibbon.spec.control_plane.zones):
         google.add(zone, f"gibbon-cpu-{zone}", of_cluster(gibbon) | labels("worker") | {"pool": "cpu"}, 1)
-    with served(Door(google.answer)) as door:
-        environment = {
-            "GOOGLE_OAUTH_ACCESS_TOKEN": TOKEN,
-            "GOOGLE_PROJECT": "a-project",
-            "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE": door.url,
-        }
-        all_of_it(GcpGroups(gibbon, Http(), dict, environment), "cpu", 2)
+    door = opened(google.answer)
+    monkeypatch.setenv("GOOGLE_OAUTH_ACCESS_TOKEN", TOKEN)
+    monkeypatch.setenv("GOOGLE_PROJECT", "a-project")
+    all_of_it(gibbon, "cpu", 2)
     verbs = {
         "listManagedInstances": "get",
         "resize": "update",
@@ -98,8 +95,33 @@ def test_google_is_asked_for_no_more_than_the_role_has_and_for_all_of_it() -> No
 
 
 @pytest.mark.parametrize(
-    ("example", "kind"), [("aws-small", AwsGroups), ("azure-small", AzureGroups), ("gcp-small", GcpGroups)]
+    ("example", "kind", "library"),
+    [
+        ("aws-small", "AwsGroups", "boto3"),
+        ("azure-small", "AzureGroups", "azure"),
+        ("gcp-small", "GcpGroups", "google.cloud"),
+    ],
 )
-def test_a_clusters_groups_are_those_of_its_cloud(example: str, kind: Any) -> None:
+def test_a_clusters_groups_are_those_of_its_cloud_and_asked_for_nothing_yet(
+    example: str, kind: str, library: str
+) -> None:
     made = groups_of(load_cluster(ROOT / f"docs/examples/{example}.yaml"), lambda: pytest.fail("asked"))
-    assert isinstance(made, kind)
+    assert type(made).__name__ == kind
+    assert library in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("modules", "libraries"),
+    [
+        ("cli.build", ("boto3", "botocore", "azure", "msal", "google.auth", "google.cloud")),
+        # The library of Kubernetes loads google.auth by itself.
+        (
+            "cli.failures, controllers.autoscaler.choose, controllers.autoscaler.run",
+            ("boto3", "botocore", "azure", "msal", "google.cloud", "google.api_core"),
+        ),
+    ],
+)
+def test_the_command_and_the_loop_load_no_library_of_a_cloud(modules: str, libraries: tuple[str, ...]) -> None:
+    program = f"import sys, {modules}; print([name for name in sys.modules if name.startswith({libraries!r})])"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,99 @@
+"""The Auto Scaling groups that `stacks/aws/workers.py` makes: one a pool, over its zones, known by its tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from cluster.pools import POOL_LABEL
+from cluster.spec import Cluster
+from controllers.autoscaler.clouds import common
+from controllers.autoscaler.clouds.aws.api import AutoScaling, Instance, RefusedError, ScalingGroup
+from controllers.autoscaler.clouds.common import LostError, Names
+from controllers.autoscaler.groups import Group, Machine
+
+_POOL_TAG = f"k8s.io/cluster-autoscaler/node-template/label/{POOL_LABEL}"
+_BOOTING, _RUNNING = (
+    ("Pending",),
+    ("InService", "EnteringStandby", "Standby", "ReplacingRootVolume", "RootVolumeReplaced"),
+)
+""""Amazon EC2 Auto Scaling instance lifecycle"; everything else goes, or is gone."""
+_TRIES = 3
+
+
+class AwsGroups:
+    """See `controllers.autoscaler.groups.Groups`. A machine's id is the instance's."""
+
+    def __init__(self, cluster: Cluster, names: Names) -> None:
+        self._cluster = cluster
+        self._names = names
+        self._api = AutoScaling(cluster.spec.control_plane.region)
+        self._tags = {"menagerie": "true", "cluster": cluster.name, "role": "pool"}
+
+    def read(self) -> Mapping[str, Group]:
+        found, names = self._find(), self._names()
+        return {name: self._group(name, group, names) for name, group in found.items()}
+
+    def grow(self, pool: str, size: int) -> None:
+        group = self._of(pool)
+        if size <= group.desired:
+            return
+        common.refuse_above(pool, size, self._most(pool, group))
+        self._api.set_desired(group.name, size)
+
+    def remove(self, pool: str, ids: Sequence[str]) -> None:
+        group = self._of(pool)
+        going = [each for each in group.instances if each.id in set(ids) and _state(each) != "leaving"]
+        common.refuse_below(pool, group.desired - len(going), max(group.least, self._cluster.spec.pools[pool].min))
+        for instance in going:
+            self._end(pool, instance.id)
+
+    def _end(self, pool: str, instance: str) -> None:
+        """Where an answer is lost, the group says whether it was done."""
+        for last in range(_TRIES):
+            try:
+                return self._api.terminate(instance)
+            except RefusedError as error:
+                # "No managed instance found for instance ID": it went by itself.
+                if error.code != "ValidationError" or self._is_there(pool, instance):
+                    raise
+                return None
+            except LostError:
+                if last == _TRIES - 1:
+                    raise
+                if not self._is_there(pool, instance):
+                    return None
+
+    def _is_there(self, pool: str, instance: str) -> bool:
+        return any(each.id == instance and _state(each) != "leaving" for each in self._of(pool).instances)
+
+    def _find(self) -> dict[str, ScalingGroup]:
+        """Pool -> its group. GroupError unless each pool of the spec has one."""
+        found: list[tuple[str, str, ScalingGroup]] = []
+        for group in self._api.groups(self._tags):
+            # Whatever the filter let through.
+            if all(group.tags.get(key) == value for key, value in self._tags.items()):
+                found.append((group.tags.get(_POOL_TAG, ""), group.name, group))
+        return common.exactly_one(self._cluster, common.in_region(self._cluster), found)
+
+    def _of(self, pool: str) -> ScalingGroup:
+        return common.known(self._find(), pool)
+
+    def _most(self, pool: str, group: ScalingGroup) -> int:
+        return min(group.most, self._cluster.spec.pools[pool].max)
+
+    def _group(self, pool: str, group: ScalingGroup, names: Mapping[str, str]) -> Group:
+        machines = tuple(
+            Machine(each.id, names.get(f"aws:///{each.zone}/{each.id}", ""), _state(each), each.zone)
+            for each in group.instances
+        )
+        here = sum(machine.state != "leaving" for machine in machines)
+        trouble = self._api.why_no_launch(group.name) if here < group.desired else ""
+        least = self._cluster.spec.pools[pool].min
+        return Group(pool, group.desired, least, self._most(pool, group), machines, trouble)
+
+
+def _state(instance: Instance) -> Literal["booting", "running", "leaving"]:
+    if instance.state.startswith(_BOOTING):
+        return "booting"
+    return "running" if instance.state.startswith(_RUNNING) else "leaving"

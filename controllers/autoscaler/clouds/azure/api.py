@@ -1,0 +1,211 @@
+"""The few operations on scale sets that the autoscaler needs, by azure-mgmt-compute.
+
+No operation is waited for: a scale set grows for minutes, and the next pass reads what came of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from azure.core.exceptions import AzureError, ClientAuthenticationError, DecodeError, HttpResponseError
+from azure.core.pipeline import PipelineRequest
+from azure.core.pipeline.policies import RetryPolicy, SansIOHTTPPolicy
+from azure.mgmt.compute import ComputeManagementClient
+
+from controllers.autoscaler.clouds import common
+from controllers.autoscaler.clouds.azure.identity import Credential, subscription
+from controllers.autoscaler.clouds.common import TRIES, LostError, one_line, pages, throttled
+from controllers.autoscaler.groups import GroupError
+
+_FORBIDDEN, _THROTTLED = 403, 429
+_LONGEST_PAUSE_S = 20
+T = TypeVar("T")
+
+
+class RefusedError(GroupError):
+    """code: Azure's word for why."""
+
+    def __init__(self, asked: str, code: str, message: str, status: int) -> None:
+        self.code = code
+        advice = "; the rights are in docs/azure-role-autoscaler.json" if status == _FORBIDDEN else ""
+        super().__init__(f"Azure refuses {asked}: {code or f'HTTP {status}'}: {message}{advice}")
+
+
+@dataclass(frozen=True)
+class ScaleSet:
+    """sku: as Azure has it, capacity included."""
+
+    name: str
+    sku: Mapping[str, Any]
+    tags: Mapping[str, str]
+    provisioning: str
+
+    @property
+    def size(self) -> int:
+        found = self.sku.get("capacity")
+        if found is None:
+            raise GroupError(f"Azure's answer gives no size of scale set {self.name}; it is not believed")
+        return int(found)
+
+
+@dataclass(frozen=True)
+class Instance:
+    """id: its number. provider: its id in a Node's spec, in small letters. error: why it could not be made."""
+
+    id: str
+    provider: str
+    zone: str
+    state: Literal["booting", "running", "leaving"]
+    since: datetime | None
+    error: str
+
+
+class ScaleSets:
+    """Those of a group of resources. GroupError of every method. Looks for credentials with the first request."""
+
+    def __init__(self, group: str) -> None:
+        self._group = group
+        self._client: ComputeManagementClient | None = None
+
+    def every(self) -> list[ScaleSet]:
+        """All pages, or GroupError."""
+        return self._ask(
+            lambda client: [
+                ScaleSet(each["name"], each.sku or {}, each.tags or {}, each.provisioning_state or "")
+                for each in _every("scale sets", client.virtual_machine_scale_sets.list(self._group))
+            ]
+        )
+
+    def instances(self, name: str) -> list[Instance]:
+        """All pages, or GroupError."""
+        return self._ask(
+            lambda client: [
+                _instance(each)
+                for each in _every(
+                    f"machines of {name}",
+                    client.virtual_machine_scale_set_vms.list(self._group, name, expand="instanceView"),
+                )
+            ]
+        )
+
+    def errors(self, name: str) -> list[str]:
+        """What the scale set's own view calls errors."""
+        view = self._ask(lambda client: client.virtual_machine_scale_sets.get_instance_view(self._group, name))
+        return [_text(each) for each in view.statuses or () if each.level == "Error"]
+
+    def resize(self, scale_set: ScaleSet, size: int) -> None:
+        body = {"sku": {**scale_set.sku, "capacity": size}}
+        self._ask(
+            # A size may be asked for twice.
+            lambda client: client.virtual_machine_scale_sets.begin_update(
+                self._group, scale_set.name, body, polling=False, retry_on_methods=["PATCH"]
+            )
+        )
+
+    def delete(self, name: str, ids: Sequence[str]) -> None:
+        """Never repeated here. LostError where nobody knows."""
+        body = {"instanceIds": list(ids)}
+        self._ask(
+            lambda client: client.virtual_machine_scale_sets.begin_delete_instances(
+                self._group, name, body, polling=False, retry_total=0
+            )
+        )
+
+    def _ask(self, call: Callable[[ComputeManagementClient], T]) -> T:
+        """A token that Azure no longer takes is replaced, once: azure-identity would give it out until it ends."""
+        try:
+            return self._once(call)
+        except ClientAuthenticationError:
+            self._client = None
+        try:
+            return self._once(call)
+        except ClientAuthenticationError as error:
+            raise _refused(error) from None
+
+    def _once(self, call: Callable[[ComputeManagementClient], T]) -> T:
+        if self._client is None:
+            self._client = ComputeManagementClient(
+                Credential(),
+                subscription(),
+                retry_policy=_Retries(retry_total=TRIES - 1, retry_backoff_max=_LONGEST_PAUSE_S),
+                per_call_policies=[_OneServer()],
+                connection_timeout=common.CONNECT_S,
+                read_timeout=common.READ_S,
+            )
+        try:
+            return call(self._client)
+        except ClientAuthenticationError:
+            raise
+        except (DecodeError, KeyError, TypeError, ValueError) as error:
+            raise GroupError(f"Azure's answer can't be read: {one_line(error)}; it is not believed") from None
+        except HttpResponseError as error:
+            raise _refused(error) from None
+        except AzureError as error:
+            raise LostError("Azure", error) from None
+
+
+class _Retries(RetryPolicy[Any, Any]):
+    """Who is told to come back after minutes leaves that to the next pass."""
+
+    def is_retry(self, settings: dict[str, Any], response: Any) -> bool:
+        return (self.get_retry_after(response) or 0) <= _LONGEST_PAUSE_S and bool(super().is_retry(settings, response))
+
+
+class _OneServer(SansIOHTTPPolicy[Any, Any]):
+    """A next page is asked for where the first one came from: the token goes with the question."""
+
+    def __init__(self) -> None:
+        self._host = ""
+
+    def on_request(self, request: PipelineRequest[Any]) -> None:
+        host = urlsplit(request.http_request.url).netloc
+        self._host = self._host or host
+        if host != self._host:
+            raise GroupError(f"Azure names no next page that can be read: it is at {host}")
+
+
+def _every(what: str, listed: Any) -> Iterator[Any]:
+    each = listed.by_page()
+    for page in pages(f"Azure's list of {what}", each, lambda _: each.continuation_token):
+        yield from page
+
+
+def _refused(error: HttpResponseError) -> GroupError:
+    status = error.status_code or 0
+    told = error.error
+    code, message = (told.code or "", told.message or "") if told else ("", one_line(error.message))
+    if status == _THROTTLED:
+        return throttled("Azure", f"{code}: {message}")
+    if status >= 500:
+        return LostError("Azure", f"HTTP {status} {code}: {message}")
+    request: Any = error.response.request if error.response is not None else None
+    asked = f"{request.method} {urlsplit(request.url).path}" if request is not None else "a request"
+    return RefusedError(asked, code, message, status)
+
+
+def _instance(told: Any) -> Instance:
+    statuses = (told.instance_view.statuses if told.instance_view else None) or ()
+    codes = {each.code for each in statuses}
+    error = next((_text(each) for each in statuses if each.level == "Error"), "")
+    state: Literal["booting", "running", "leaving"] = "running"
+    if told.provisioning_state == "Deleting" or codes & {"PowerState/deallocating", "PowerState/deallocated"}:
+        state = "leaving"
+    elif told.provisioning_state in ("Creating", "Failed") or codes & {"PowerState/starting"}:
+        state = "booting"
+    return Instance(
+        str(told["instanceId"]),
+        f"azure://{told['id']}".lower(),
+        next(iter(told.zones or ()), ""),
+        state,
+        told.time_created,
+        error if state == "booting" else "",
+    )
+
+
+def _text(status: Any) -> str:
+    """``ProvisioningState/failed/AllocationFailed`` and its message."""
+    return f"{(status.code or '').rpartition('/')[2]}: {status.message or ''}"

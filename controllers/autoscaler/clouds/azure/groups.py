@@ -1,0 +1,106 @@
+"""The scale sets that `stacks/azure/workers.py` makes: one a pool, in the group of resources of workers, known by tags.
+
+They are of uniform orchestration: a machine is a number of its scale set.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from cluster.pools import POOL_LABEL
+from cluster.spec import Cluster
+from controllers.autoscaler.clouds import common
+from controllers.autoscaler.clouds.azure.api import Instance, RefusedError, ScaleSet, ScaleSets
+from controllers.autoscaler.clouds.common import LostError, Names
+from controllers.autoscaler.groups import Group, Machine
+
+_TRIES = 3
+_POOL_TAG = "k8s.io_cluster-autoscaler_node-template_label_" + POOL_LABEL.replace("_", "~2").replace("/", "_")
+_REMEMBERED_S = 900.0
+_WANTING = ("quota", "allocation", "capacity", "skunotavailable", "operationnotallowed", "overconstrained")
+"""In codes of refusals to grow: "Resolve errors for resource quotas", "Resolve errors for SKU not available", "Troubleshoot
+allocation failures". Of a core quota Azure says OperationNotAllowed."""
+
+
+class AzureGroups:
+    """See `controllers.autoscaler.groups.Groups`. A machine's id is its number in the scale set."""
+
+    def __init__(self, cluster: Cluster, names: Names, clock: Callable[[], float] = time.monotonic) -> None:
+        self._cluster = cluster
+        self._names = names
+        self._clock = clock
+        # A cluster's pools are in a group of resources of this name, which no other cluster's can have.
+        self._api = ScaleSets(f"{cluster.name}_workers")
+        self._refused: dict[str, tuple[float, str]] = {}
+
+    def read(self) -> Mapping[str, Group]:
+        found = self._find()
+        # Azure's spelling of a resource's id differs between its APIs, and means one.
+        names = {provider.lower(): name for provider, name in self._names().items()}
+        return {pool: self._group(pool, scale_set, names) for pool, scale_set in found.items()}
+
+    def grow(self, pool: str, size: int) -> None:
+        scale_set = self._of(pool)
+        if size <= scale_set.size:
+            return
+        common.refuse_above(pool, size, self._cluster.spec.pools[pool].max)
+        try:
+            self._api.resize(scale_set, size)
+        except RefusedError as error:
+            if any(word in error.code.lower() for word in _WANTING):
+                self._refused[pool] = (self._clock(), str(error))
+            raise
+        self._refused.pop(pool, None)
+
+    def remove(self, pool: str, ids: Sequence[str]) -> None:
+        scale_set = self._of(pool)
+        going = self._there(scale_set, ids)
+        common.refuse_below(pool, scale_set.size - len(going), self._cluster.spec.pools[pool].min)
+        for last in range(_TRIES):
+            if not going:
+                return
+            try:
+                return self._api.delete(scale_set.name, going)
+            except LostError:
+                if last == _TRIES - 1:
+                    raise
+                going = self._there(scale_set, ids)
+
+    def _there(self, scale_set: ScaleSet, ids: Sequence[str]) -> list[str]:
+        return [
+            each.id for each in self._api.instances(scale_set.name) if each.id in set(ids) and each.state != "leaving"
+        ]
+
+    def _find(self) -> dict[str, ScaleSet]:
+        wanted = {"menagerie": "true", "cluster": self._cluster.name}
+        found: list[tuple[str, str, ScaleSet]] = []
+        for each in self._api.every():
+            pool = each.tags.get(_POOL_TAG, "")
+            if (
+                all(each.tags.get(key) == value for key, value in wanted.items())
+                and each.tags.get("role") == f"pool-{pool}"
+            ):
+                found.append((pool, each.name, each))
+        return common.exactly_one(self._cluster, common.in_region(self._cluster), found)
+
+    def _of(self, pool: str) -> ScaleSet:
+        return common.known(self._find(), pool)
+
+    def _group(self, pool: str, scale_set: ScaleSet, names: Mapping[str, str]) -> Group:
+        spec, instances = self._cluster.spec.pools[pool], self._api.instances(scale_set.name)
+        machines = tuple(
+            Machine(each.id, names.get(each.provider, ""), each.state, each.zone, each.since) for each in instances
+        )
+        trouble = self._trouble(pool, scale_set, instances)
+        return Group(pool, scale_set.size, spec.min, spec.max, machines, trouble)
+
+    def _trouble(self, pool: str, scale_set: ScaleSet, instances: Sequence[Instance]) -> str:
+        errors = [each.error for each in instances if each.error]
+        here = sum(each.state != "leaving" for each in instances)
+        if scale_set.provisioning == "Failed" and here < scale_set.size:
+            errors += self._api.errors(scale_set.name)
+        at, refusal = self._refused.get(pool, (0.0, ""))
+        if refusal and self._clock() - at < _REMEMBERED_S:
+            errors.append(refusal)
+        return "; ".join(dict.fromkeys(errors))

@@ -1,0 +1,66 @@
+"""Nothing of this machine's own credentials, and no way out but the door."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from controllers.autoscaler.clouds import common
+from tests.scheduling.clouds.door import Door, Trust, Upstream, served
+
+_SPOKEN = ("AWS_", "BOTO_", "AZURE_", "ARM_", "MSI_", "IDENTITY_", "GOOGLE_", "GCE_", "GCLOUD_", "CLOUDSDK_", "NO_GCE")
+
+
+@pytest.fixture(scope="session")
+def trust(tmp_path_factory: pytest.TempPathFactory) -> Trust:
+    return Trust(tmp_path_factory.mktemp("trust"))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home without credentials; none in the environment, none that a program on PATH has, none of the machine's."""
+    for name in list(os.environ):
+        if name.upper().startswith(_SPOKEN) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    # A machine that is busy with other tests answers late.
+    monkeypatch.setattr(common, "CONNECT_S", 100)
+    monkeypatch.setattr(common, "READ_S", 100)
+    made = tmp_path / "home"
+    made.mkdir()
+    monkeypatch.setenv("HOME", str(made))
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_METADATA_SERVICE_TIMEOUT", "100")
+    monkeypatch.setenv("GCE_METADATA_IP", "127.0.0.1:9")
+    return made
+
+
+@pytest.fixture
+def opened(home: Path, trust: Trust, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Upstream], Door]]:
+    """Makes the door, with a cloud behind it."""
+    with ExitStack() as stack:
+
+        def made(upstream: Upstream) -> Door:
+            door = stack.enter_context(served(Door(upstream), trust))
+            for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+                monkeypatch.setenv(name, f"http://{door.at}")
+            for name in ("NO_PROXY", "no_proxy"):
+                monkeypatch.setenv(name, "127.0.0.1")
+            for name in ("REQUESTS_CA_BUNDLE", "AWS_CA_BUNDLE"):
+                monkeypatch.setenv(name, str(trust.bundle))
+            return door
+
+        yield made
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long the libraries would have waited; nobody waits."""
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+    return waited

@@ -1,0 +1,33 @@
+"""What tests of Google Cloud ask, and what they spoil on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from cluster.spec import Cluster
+from controllers.autoscaler import clouds
+from controllers.autoscaler.groups import Groups
+from stacks.gcp.tags import labels, of_cluster
+from tests.scheduling.clouds.door import Asked
+from tests.scheduling.clouds.fake_google import Google
+
+ROOT = Path(__file__).resolve().parents[4]
+ZONES = tuple(f"us-central1-{letter}" for letter in "abc")
+
+
+def worker(cluster: Cluster, pool: str) -> dict[str, str]:
+    """Of a template: what the program gives it, and what its provider adds to everything."""
+    return of_cluster(cluster) | labels("worker") | {"pool": pool}
+
+
+def groups(cluster: Cluster, nodes: Mapping[str, str] | None = None) -> Groups:
+    return clouds.groups_of(cluster, lambda: nodes or {})
+
+
+def sizes(google: Google) -> list[int]:
+    return [group.target for _, group in sorted(google.groups.items())]
+
+
+def is_change(asked: Asked) -> bool:
+    return "/resize?" in asked.path or "/deleteInstances?" in asked.path
