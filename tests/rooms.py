@@ -13,7 +13,7 @@ HEAD = "| folder | purpose | inside |\n|---|---|---|\n"
 
 def table() -> str:
     """One row a folder: its purpose, and the folders in it that say theirs."""
-    there = [path.name for path in ROOT.iterdir() if path.is_dir() and path.name[0] not in "._"]
+    there = [path.name for path in ROOT.iterdir() if path.name[0] not in "._" and _has_files(path)]
     names = sorted(there, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))
     return HEAD + "".join(f"| `{name}/` | {purpose(ROOT / name)} | {_inside(ROOT / name)} |\n" for name in names)
 
@@ -29,6 +29,11 @@ def purpose(folder: Path) -> str:
 
 def _inside(folder: Path) -> str:
     return ", ".join(f"`{path.name}`" for path in sorted(folder.iterdir()) if path.is_dir() and _is_room(path))
+
+
+def _has_files(folder: Path) -> bool:
+    """A checkout keeps folders of compiled modules after their sources have moved."""
+    return folder.is_dir() and any(path.name != "__pycache__" for path in folder.iterdir())
 
 
 def _is_room(folder: Path) -> bool:
