@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pulumi
 
+from cluster.errors import RefusedError
 from cluster.spec import Cluster
-from operations.readiness import NotReadyError, refuse_unready
+from operations.readiness import refuse_unready
 from stacks.plain import main
 
 
 def _refuse(cluster: Cluster, environment: Mapping[str, str]) -> None:
     try:
         refuse_unready(cluster, environment, plugin=False)  # it is there before this runs; see docs/how-to/ci.md
-    except NotReadyError as error:
+    except RefusedError as error:
         raise pulumi.RunError(str(error)) from None
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from cli.exits import NotConfirmedError
 from cli.output import errors
+from cluster.errors import NotConfirmedError
 
 
 def refuse_unasked(again: str, *, to: str = "", see: tuple[str, str] | None = None, as_json: bool = False) -> None:

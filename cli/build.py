@@ -8,9 +8,10 @@ import sys
 from rich.text import Text
 
 from cli.asking import confirm, confirm_name
-from cli.exits import NotConfirmedError
 from cli.output import Steps, console, errors, note, print_json
 from cli.plan import counts, print_plan
+from cluster.errors import NotConfirmedError, RefusedError
+from cluster.fields import did_you_mean
 from cluster.provisioning import bmc_secrets
 from cluster.spec import Cluster
 from cluster.tenancy import secret_names as of_directory
@@ -19,7 +20,7 @@ from operations import build
 from operations.build import Built, Selection
 from operations.plan import Planner
 from operations.plugins import described
-from operations.stack import UnknownSecretError, backend_of, make_stack
+from operations.stack import backend_of, make_stack
 from stacks.errors import StackError
 
 
@@ -116,7 +117,11 @@ def secret(cluster: Cluster, name: str) -> None:
     users |= dict.fromkeys(bmc_secrets(cluster.spec.sites), "machines")
     users |= dict.fromkeys(of_directory(cluster.spec.tenancy), "tenancy sync")
     if name not in users:
-        raise UnknownSecretError(cluster.name, name, tuple(users))
+        there = f"there are: {', '.join(users)}" if users else "it names none"
+        raise RefusedError(
+            f"the spec of {cluster.name} names no secret {name}{did_you_mean(name, tuple(users))}; {there}",
+            code="unknown-secret",
+        )
     value = getpass.getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.read().strip("\n")
     if not value:
         raise NotConfirmedError(f"no value for {name}; nothing was touched")

@@ -116,6 +116,7 @@ def _job(
 def _fleet(names: list[str] | None) -> tuple[list[tuple[str, World, Memory, Autoscaler]], dict[str, str]]:
     """(name, world, memory, settings) of every cluster that answers; why others don't."""
     from cli.failures import explain
+    from cluster.errors import RefusedError
     from cluster.load import clusters
 
     fleet, silent = [], {}
@@ -124,7 +125,7 @@ def _fleet(names: list[str] | None) -> tuple[list[tuple[str, World, Memory, Auto
             fleet.append(_seen(name))
         except Exception as error:
             foreseen = explain(error)
-            if foreseen is None or (names and foreseen.exit_code == exits.BAD_INPUT):
+            if foreseen is None or (names and isinstance(error, RefusedError)):
                 raise
             silent[name] = foreseen.text
     return fleet, silent

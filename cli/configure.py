@@ -133,11 +133,11 @@ def _configure(
 
 
 def _outcome(report: RunReport, why_stopped: str) -> BaseException | None:
-    from operations.configure import WorkersError
+    from operations.configure import workers_error
 
     if report.canceled:
         return KeyboardInterrupt()
-    return None if report.succeeded else WorkersError(report, why_stopped)
+    return None if report.succeeded else workers_error(report, why_stopped)
 
 
 def _held(cluster: Cluster, work: Work, *, without_record: bool) -> AbstractContextManager[Operation | None]:
@@ -194,7 +194,7 @@ def _write(path: Path, report: RunReport, cluster: str, *, check: bool) -> None:
 def _conclude(cluster: str, work: Work, report: RunReport, why_stopped: str, *, as_json: bool) -> None:
     """Print the result; end as `up` does where its workers fail."""
     from cli.failures import explain
-    from operations.configure import WorkersError
+    from operations.configure import workers_error
 
     if report.canceled:
         raise KeyboardInterrupt
@@ -204,7 +204,7 @@ def _conclude(cluster: str, work: Work, report: RunReport, why_stopped: str, *, 
         else:
             _print(cluster, work.request, report)
         return
-    error = WorkersError(report, why_stopped)
+    error = workers_error(report, why_stopped)
     if not as_json:
         raise error
     foreseen = explain(error)

@@ -187,7 +187,7 @@ class _Work:
             wait(lambda: node_labels.missing(api, pool))
 
     def wanted(self, given: str, image: str | None, named: tuple[Kind, ...]) -> Wanted:
-        """What the spec asks for, or those of the kinds that are named. NoImageError where none runs and none is named."""
+        """What the spec asks for, or those of the kinds that are named. RefusedError where none runs and none is named."""
         from cluster.controllers import home
         from cluster.load import find_cluster
         from cluster.tenancy import secret_names

@@ -10,12 +10,13 @@ from rich.text import Text
 
 from cli import exits
 from cli.output import Details, console, errors, print_json, write_out
+from cluster.errors import FailedError
 from cluster.project import ROOT
 from cluster.spec import Cluster
 from operations import lab
 from operations.stack import access_to, has_stack, not_built
 from operations.verify import run as proofs
-from operations.verify.proof import Proof, RepairError, Result
+from operations.verify.proof import Proof, Result
 from operations.verify.run import chosen
 
 _COLOURS = {"proved": "green", "failed": "red", "skipped": "yellow"}
@@ -98,7 +99,7 @@ def run_up(cluster: Cluster) -> None:
     )
     _, told = process.communicate()
     if process.returncode:
-        raise RepairError(f"up ended with {process.returncode}: {told.strip()}")
+        raise FailedError(f"up ended with {process.returncode}: {told.strip()}", code="repair")
 
 
 def _list(selected: tuple[Proof, ...], as_json: bool) -> None:

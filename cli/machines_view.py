@@ -114,7 +114,7 @@ def conclude_dry(cluster: str, work: Plan, *, as_json: bool) -> None:
 def conclude(cluster: str, work: Plan, outcome: Outcome, *, as_json: bool) -> None:
     """Print the result; machines that were left alone for what their BMC said count as failed."""
     from cli.failures import explain
-    from operations.machines import NotInstalledError, whole
+    from operations.machines import not_installed, whole
 
     total = whole(work, outcome)
     if total.succeeded:
@@ -123,7 +123,7 @@ def conclude(cluster: str, work: Plan, outcome: Outcome, *, as_json: bool) -> No
         else:
             console.print(f"{cluster}: {len(total.results)} machines installed", markup=False)
         return
-    error = NotInstalledError(total)
+    error = not_installed(total)
     if not as_json:
         raise error
     foreseen = explain(error)

@@ -17,6 +17,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from cli import exits
+from cluster.errors import FailedError
 from cluster.problems import Problem, legible, shown
 
 
@@ -44,8 +45,10 @@ DETAIL_EVERY_S = 5.0
 _NARROWEST_DETAIL = 20
 
 
-class OutputError(Exception):
+class OutputError(FailedError):
     """Standard output takes no more; there is nowhere left for a document."""
+
+    code = "output"
 
 
 def write_out(text: str) -> None:

@@ -24,12 +24,13 @@ from cli.options import (
 )
 from cli.output import Details, Steps, console, errors, note, print_json
 from cli.specs import checked
+from cluster.errors import MenagerieError
 
 if TYPE_CHECKING:
     from clients.access import Access
     from cluster.spec import Cluster
     from operations.drain import Rules
-    from operations.reboot import Rebooter, RebootsError
+    from operations.reboot import Rebooter
     from operations.reboot_needs import Plan
     from operations.rolling import Outcome, Rolled
 
@@ -168,12 +169,12 @@ def _run(plan: Plan, rebooter: Rebooter, at_once: int, *, quiet: bool) -> Rolled
         return run(plan, rebooter, at_once, details.tell, tell)
 
 
-def _outcome(plan: Plan, rolled: Rolled) -> RebootsError | KeyboardInterrupt | None:
-    from operations.reboot import RebootsError
+def _outcome(plan: Plan, rolled: Rolled) -> MenagerieError | KeyboardInterrupt | None:
+    from operations.reboot import reboots_error
 
     if rolled.interrupted:
         return KeyboardInterrupt()
-    return None if rolled.succeeded and not plan.failed else RebootsError(plan, rolled)
+    return None if rolled.succeeded and not plan.failed else reboots_error(plan, rolled)
 
 
 def _conclude(cluster: str, plan: Plan, rolled: Rolled, *, check: bool, as_json: bool) -> None:

@@ -116,7 +116,7 @@ class _Work:
         self._known_access: Access | None = None
 
     def retry(self, host: str) -> None:
-        """Forget a host's repairs. UnknownHostError where it is no node."""
+        """Forget a host's repairs. RefusedError where it is no node."""
         from cli import repair_view
         from operations.repair.look import limited, see
         from operations.repair.run import retry

@@ -13,6 +13,7 @@ from cli import exits
 from cli.options import ClusterArg, JsonOpt, examples, words
 from cli.output import console, errors, note, print_json, print_problems
 from cli.specs import checked
+from cluster.errors import RefusedError
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
@@ -89,11 +90,10 @@ def plan(
 
 
 def _fabrics(cluster: Cluster) -> dict[str, Any]:
-    from network.roce.plan import NothingToTest
 
     found = {name: site.roce for name, site in cluster.spec.sites.items() if site.roce}
     if not found:
-        raise NothingToTest(f"{cluster.name} has no RDMA: no site in its spec has roce")
+        raise RefusedError(f"{cluster.name} has no RDMA: no site in its spec has roce", code="no-rdma")
     return found
 
 

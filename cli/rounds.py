@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
-from cli import exits
-
 if TYPE_CHECKING:
     from clients.lease import Lease
 
@@ -19,7 +17,7 @@ def without_end(
     lease: Lease | None = None,
     failed: Callable[[], None] = lambda: None,
 ) -> None:
-    """A directory, an API or another run that stands in the way is told, and tried again; so is a file with errors.
+    """Run rounds for ever. A failed round is reported and tried again. A refusal ends the service, except a spec with errors.
 
     lease: held for as long; None of what changes nothing, or holds its own. failed: called after each round that was cut short so.
     HeldError where another holds the Lease, LostTheLockError once it is lost.
@@ -37,24 +35,25 @@ def without_end(
 
 @contextmanager
 def _told_and_passed_over(failed: Callable[[], None]) -> Iterator[None]:
-    """Of what was foreseen, and will pass."""
+    """Report what the next round may not meet. It would meet a refusal, but not a spec that somebody is editing."""
     from rich.text import Text
 
     from cli.failures import explain
     from cli.output import errors
     from clients.lease import LostTheLockError
-    from cluster.load import SpecError
+    from cluster.errors import RefusedError
+    from cluster.problems import SpecError
 
     try:
         yield
     except LostTheLockError:
         raise
-    except SpecError as error:  # somebody is editing it
+    except SpecError as error:
         errors.print(Text(str(error), style="red"))
         failed()
     except Exception as error:
         foreseen = explain(error)
-        if foreseen is None or foreseen.exit_code == exits.BAD_INPUT:
+        if foreseen is None or isinstance(error, RefusedError):
             raise
         errors.print(Text(f"error: {foreseen.text}", style="red"))
         failed()

@@ -65,7 +65,7 @@ def _command(word: str) -> Callable[..., Any]:
 
 
 def _failed(error: Exception, arguments: list[str], debug: bool) -> int:
-    from cli.failures import Foreseen, explain  # imports every package
+    from cli.failures import Foreseen, explain
     from operations.record import TakenOverError
 
     if isinstance(error, TakenOverError):

@@ -25,6 +25,7 @@ from cli.options import (
 )
 from cli.output import Steps, console, errors, note, print_json
 from cli.specs import checked
+from cluster.errors import RefusedError
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
@@ -105,7 +106,7 @@ def _upgrade(cluster: Cluster, choices: Choices, *, dry_run: bool, yes: bool, as
     from operations.backups import newest_age
     from operations.readiness import refuse_unready
     from operations.record import one_operation
-    from operations.upgrade.run import NotUpgradableError, Upgrade, looked
+    from operations.upgrade.run import Upgrade, looked
 
     refuse_unready(cluster, stack.environment(cluster))
     if cluster.is_lab:
@@ -118,7 +119,10 @@ def _upgrade(cluster: Cluster, choices: Choices, *, dry_run: bool, yes: bool, as
     if not as_json:
         _show(plan)
     if found:
-        raise NotUpgradableError(plan, found)
+        listed = "\n  ".join(found)
+        raise RefusedError(
+            f"{plan.cluster} can't go to {plan.goal} yet; nothing was touched:\n  {listed}", code="upgrade-refused"
+        )
     if not plan.is_done and not dry_run:
         if not yes:
             _confirm(plan)

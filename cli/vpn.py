@@ -137,7 +137,7 @@ def configure(
     another; a second run changes nothing; tunnels that stay the same stay up.
     """
     from operations import gateways
-    from operations.configure import WorkersError
+    from operations.configure import workers_error
 
     one = checked(cluster)
     steps = Steps(("clusters", "routers"), quiet=as_json)
@@ -152,7 +152,7 @@ def configure(
     if as_json:
         print_json(report.to_json())
     if not report.succeeded:
-        raise WorkersError(report, "a site keeps its other router") if not as_json else typer.Exit(1)
+        raise workers_error(report, "a site keeps its other router") if not as_json else typer.Exit(1)
     if not as_json:
         _conclude(one.name, report, check=check, diff=diff)
 

@@ -20,6 +20,7 @@ import urllib3
 import yaml
 
 from clients.secret_file import SecretFile, secret_files
+from cluster.errors import FailedError
 from cluster.outputs import ClusterOutputs
 from cluster.project import ROOT
 
@@ -32,8 +33,10 @@ STATE = ROOT / ".menagerie"
 API_TIMEOUT_S = 10
 
 
-class NotBuiltError(Exception):
+class NotBuiltError(FailedError):
     """The cluster has no outputs yet."""
+
+    code = "not-built"
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import urllib3
 from clients.access import Access
 from clients.etcd_client import name_of
 from clients.secret_file import secret_files
+from cluster.errors import FailedError
 
 CONNECT_S = 5
 ANSWER_S = 60
@@ -22,8 +23,10 @@ PATIENCE_S = 30
 """For an agent that went away while it worked: it starts anew within seconds, and does the rest when asked again."""
 
 
-class AgentError(Exception):
+class AgentError(FailedError):
     """An agent refused or failed; the text is its own."""
+
+    code = "etcd-agent"
 
 
 class NoAgentError(AgentError):

@@ -16,6 +16,7 @@ from typing import Any
 
 from clients.access import Access
 from clients.secret_file import secret_files
+from cluster.errors import FailedError
 from cluster.outputs import HostOutput
 from tools.build import ensure
 
@@ -25,13 +26,14 @@ WORK_S = 600
 """For what a member does to its whole database; nobody else is served by it meanwhile."""
 
 
-class EtcdError(Exception):
-    """etcdctl failed; the text is its own."""
+class EtcdError(FailedError):
+    """etcdctl failed; the text is its own. retryable: members elect, stall, or have just come back."""
 
-    @property
-    def passing(self) -> bool:
-        """Whether the same may succeed a moment later: members elect, stall, or have just come back."""
-        return any(words in str(self) for words in _PASSING)
+    code = "etcd"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.retryable = any(words in text for words in _PASSING)
 
 
 _NO_ANSWER = "no answer within"

@@ -24,6 +24,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
+from cluster.errors import LockedError
 
 NAMESPACE = "kube-system"
 LASTS_S = 30
@@ -37,12 +38,14 @@ def this_process() -> str:
     return f"{socket.gethostname()}_{os.getpid()}"
 
 
-class HeldError(Exception):
+class HeldError(LockedError):
     """Another acts on the cluster, or has until lately; the text says who, and for how long at most if it is dead."""
 
 
-class LostTheLockError(Exception):
+class LostTheLockError(LockedError):
     """The Lease was not renewed in time, or another took it: whoever had it acts no more."""
+
+    code = "taken-over"
 
 
 class Lease:

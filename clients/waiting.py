@@ -11,12 +11,9 @@ from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
 from cluster import preflight
+from cluster.errors import TimedOutError
 
 Report = Callable[[str], None]
-
-
-class TimedOutError(Exception):
-    """What was waited for did not come; the text names what was still missing."""
 
 
 def wait_until(

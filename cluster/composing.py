@@ -45,7 +45,7 @@ _FIRST = frozenset("-+.0123456789~nNtTfF")
 _TAG = "tag:yaml.org,2002:"
 
 
-class RefusedError(Exception):
+class DocumentError(Exception):
     """The text is no document that can be used. Holds no word of it."""
 
     def __init__(self, message: str, hint: str, place: Place) -> None:
@@ -71,9 +71,9 @@ class Composer:
         self._count = self._repeated = 0
 
     def document(self) -> Any:
-        """Its value, None where there is none. Raises RefusedError, and yaml.YAMLError of the parser."""
+        """Its value, None where there is none. Raises DocumentError, and yaml.YAMLError of the parser."""
         if self._text.count("%TAG") > _MOST_TAGS:
-            raise RefusedError(f"the file has more than {_MOST_TAGS} lines with %TAG", "remove them", (1, 1))
+            raise DocumentError(f"the file has more than {_MOST_TAGS} lines with %TAG", "remove them", (1, 1))
         self._next()
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
@@ -82,7 +82,7 @@ class Composer:
         self._next()
         event = self._next()
         if not isinstance(event, yaml.StreamEndEvent):
-            raise RefusedError("the file holds several documents", "leave one, without ---", _place(event))
+            raise DocumentError("the file holds several documents", "leave one, without ---", _place(event))
         return value
 
     def _value(self, event: Any, where: Where, depth: int) -> Any:
@@ -122,7 +122,7 @@ class Composer:
                 continue
             if len(key.value) > _LONGEST_KEY:
                 message = f"a key has {len(key.value):,} characters, and {_LONGEST_KEY:,} are the most that is read"
-                raise RefusedError(message, "write a word", (line, column))
+                raise DocumentError(message, "write a word", (line, column))
             place = (*where, key.value)
             if key.value in found:
                 first = self.keys[place][0]
@@ -152,28 +152,28 @@ class Composer:
             event = self._next()
 
     def _bound(self, event: Any, depth: int) -> None:
-        """Count a value in `depth` others. Raises RefusedError where there are too many of either."""
+        """Count a value in `depth` others. Raises DocumentError where there are too many of either."""
         self._count += 1
         if self._count > MOST_VALUES:
             message = f"the file holds more than {MOST_VALUES:,} values, the most that is read"
-            raise RefusedError(message, "spread the machines over several pools, each with a file", _place(event))
+            raise DocumentError(message, "spread the machines over several pools, each with a file", _place(event))
         if depth == MOST_DEEP and isinstance(event, yaml.CollectionStartEvent):
             message = f"lists or mappings are nested too deeply, in more than {MOST_DEEP} levels"
-            raise RefusedError(message, "flatten them", _place(event))
+            raise DocumentError(message, "flatten them", _place(event))
 
     def _repeat(self, event: Any, where: Where) -> Any:
         if event.anchor not in self._anchors:
-            raise RefusedError("an alias (*) has no anchor (&) before it", "quote it, if it is text", _place(event))
+            raise DocumentError("an alias (*) has no anchor (&) before it", "quote it, if it is text", _place(event))
         if (anchored := self._anchors[event.anchor]) is None:
             message = "an alias stands for something that holds itself"
-            raise RefusedError(message, "write out what is meant", _place(event))
+            raise DocumentError(message, "write out what is meant", _place(event))
         return self._copy(*anchored, where, event)
 
     def _copy(self, value: Any, old: Where, new: Where, event: Any) -> Any:
         self._repeated += 1
         if self._repeated > MOST_REPEATED:
             message = f"aliases stand for more than {MOST_REPEATED:,} values, the most that is read"
-            raise RefusedError(message, "write out what is meant", _place(event))
+            raise DocumentError(message, "write out what is meant", _place(event))
         self.values[new] = self.values[old]
         if old in self.keys and new not in self.keys:
             self.keys[new] = self.keys[old]
@@ -194,7 +194,7 @@ class Composer:
         else:
             tag = event.tag.removeprefix(_TAG)
             if tag != "str" and (tag not in _CORE or not _CORE[tag].fullmatch(text)):
-                raise RefusedError("a tag (!) means nothing here", "quote it, if it is text", _place(event))
+                raise DocumentError("a tag (!) means nothing here", "quote it, if it is text", _place(event))
         if tag == "str":
             return text
         self.texts[where] = text
@@ -202,14 +202,14 @@ class Composer:
             return text.lower() == "true" if tag == "bool" else None
         if len(text) > _LONGEST_NUMBER:
             message = f"a number has {len(text):,} characters, and {_LONGEST_NUMBER} are the most that is read"
-            raise RefusedError(message, "quote it, if it is text", _place(event))
+            raise DocumentError(message, "quote it, if it is text", _place(event))
         return _number(tag, text)
 
 
 def _refuse_many(entries: int, event: Any) -> None:
     if entries >= MOST_ENTRIES:
         message = f"a list or a mapping has more than {MOST_ENTRIES:,} entries, the most that is read"
-        raise RefusedError(message, "spread machines over several pools, each with a file", _place(event))
+        raise DocumentError(message, "spread machines over several pools, each with a file", _place(event))
 
 
 def _number(tag: str, text: str) -> int | float:

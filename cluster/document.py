@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from cluster.composing import Composer, Place, RefusedError, Where
+from cluster.composing import Composer, DocumentError, Place, Where
 from cluster.problems import Problem
 from cluster.reading import UnreadableError, read_text
 
@@ -86,7 +86,7 @@ def parse(text: str, file: str, keys: Collection[str] = ()) -> Document:
     hint = f"start with {next(iter(keys))}:" if keys else "start with a key, for example name: jaguar"
     try:
         data = composer.document()
-    except RefusedError as error:
+    except DocumentError as error:
         return Document(file, problems=[Problem("CFG-011", error.message, error.hint, file, *error.place)])
     except yaml.YAMLError as error:
         return Document(file, problems=[_syntax(error, text, file)])

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from cluster.errors import RefusedError
+
 Severity = Literal["error", "warning"]
 
 MOST_SHOWN = 20
@@ -116,9 +118,12 @@ def shown(problems: Iterable[Problem]) -> Iterator[tuple[str, bool]]:
             )
 
 
-class SpecError(Exception):
+class SpecError(RefusedError):
     """A spec that can't be used. `problems` holds everything found, warnings too."""
 
+    code = "bad-spec"
+    problems: list[Problem]
+
     def __init__(self, problems: list[Problem]) -> None:
-        self.problems = in_order(problems)
-        super().__init__("\n".join(text for text, _ in shown(self.problems)))
+        found = in_order(problems)
+        super().__init__("\n".join(text for text, _ in shown(found)), problems=found)

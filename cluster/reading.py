@@ -11,6 +11,8 @@ import os
 import stat
 from pathlib import Path
 
+from cluster.errors import RefusedError
+
 MOST_BYTES = 32 * 2**20
 """Of a file. Hosts files are the largest: 7,500 machines with nine links each take 6 MB."""
 
@@ -20,11 +22,13 @@ MISSING = "there is no such file"
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-class UnreadableError(Exception):
+class UnreadableError(RefusedError):
     """A file that can't be read; the text says which one and why.
 
     reason: the same without the file. line: where the trouble is, 0 where it is the whole file.
     """
+
+    code = "unreadable"
 
     def __init__(self, path: Path, reason: str, *, missing: bool = False, line: int = 0) -> None:
         self.reason, self.missing, self.line = reason, missing, line

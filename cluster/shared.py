@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from cluster.errors import RefusedError
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
@@ -23,8 +25,10 @@ ANNOTATION = "menagerie.dev/version"
 """Of an object of the API whose data is a table, so that no line of it is a version."""
 
 
-class NewerDataError(Exception):
+class NewerDataError(RefusedError):
     """A newer Menagerie wrote it; it was not touched."""
+
+    code = "newer-data"
 
     def __init__(self, what: str, found: object, reads: int) -> None:
         super().__init__(

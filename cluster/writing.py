@@ -13,14 +13,17 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from cluster.errors import RefusedError
 from cluster.reading import UnreadableError, read_bytes, real
 
 Is = Callable[[bytes], bool]
 """Whether a file is of the kind that is written, by what it holds."""
 
 
-class ForeignFileError(Exception):
+class ForeignFileError(RefusedError):
     """There is a file of another kind, which was not touched."""
+
+    code = "foreign-file"
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(f"{path} is not {what}, so it was not touched; name another file, or move that one away first")

@@ -5,31 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
+from cluster.errors import RefusedError
 from cluster.load import SPEC_FILE
 from cluster.reading import UnreadableError, read_text
 from cluster.spec import ClusterSpec
 from controllers.manifests import MOST_BYTES
 
 
-class NotCarriedError(Exception):
-    """Files of the spec can't go into a ConfigMap; the text says which, why, and the way out."""
-
-
-class NoImageError(Exception):
-    """Nobody said which image, and the cluster doesn't either."""
-
-
 def image_of(running: Iterable[str]) -> str:
-    """The image that runs already. NoImageError where there is none, or not one."""
+    """The image that runs already. RefusedError where there is none, or not one."""
     found = sorted(set(running))
     if len(found) == 1:
         return found[0]
     told = f"controllers of several images run: {', '.join(found)}" if found else "no controller runs yet"
-    raise NoImageError(f"{told}; name one with --image: ./menagerie controllers image --push REFERENCE makes it")
+    raise RefusedError(
+        f"{told}; name one with --image: ./menagerie controllers image --push REFERENCE makes it", code="no-image"
+    )
 
 
 def files_of(spec: ClusterSpec, path: Path) -> dict[str, str]:
-    """Path from the folder of cluster.yaml -> text. path: of the cluster.yaml. NotCarriedError with all that is wrong."""
+    """Path from the folder of cluster.yaml -> text. path: of the cluster.yaml. RefusedError with all that is wrong."""
     found = {SPEC_FILE: read_text(path)}
     wrong = []
     for name in sorted(set(named(spec))):
@@ -47,7 +42,7 @@ def files_of(spec: ClusterSpec, path: Path) -> dict[str, str]:
             "a directory of that size belongs into LDAP (tenancy.directory.ldap)"
         )
     if wrong:
-        raise NotCarriedError("\n".join(wrong))
+        raise RefusedError("\n".join(wrong), code="not-carried")
     return found
 
 

@@ -12,12 +12,13 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from cluster.errors import FailedError
 from cluster.project import ROOT
 from controllers import contents
 from tools import build as programs
 from tools import cache, manifest
 from tools.oci import debian, tar
-from tools.oci.debian import ImageError, run
+from tools.oci.debian import run
 from tools.oci.image import PATH, Image, write_layout
 
 _OWNER = f"{contents.USER}:{contents.USER}"
@@ -44,7 +45,7 @@ Say = Callable[[str], None]
 def build(folder: Path, say: Say = lambda _: None) -> str:
     """Write the image to `folder`, in OCI's layout; the manifest's digest. What was there before is replaced.
 
-    Takes a minute and 150 MB beside the folder while it works. Raises ImageError, tools' BuildError, and OSError of the disk.
+    Takes a minute and 150 MB beside the folder while it works. Raises FailedError, and OSError of the disk.
     """
     _refuse(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -76,9 +77,13 @@ def push(folder: Path, reference: str, say: Say = lambda _: None) -> str:
 
 def _refuse(folder: Path) -> None:
     if folder.exists() and any(folder.iterdir()) and not (folder / "oci-layout").is_file():
-        raise ImageError(f"{folder} has other files than an image; name a folder that is empty, or not there yet")
+        raise FailedError(
+            f"{folder} has other files than an image; name a folder that is empty, or not there yet", code="image"
+        )
     if sys.version_info[:2] != tuple(map(int, contents.PYTHON.split("."))):
-        raise ImageError(f"modules for the image are compiled by Python {contents.PYTHON}; run it with `./menagerie`")
+        raise FailedError(
+            f"modules for the image are compiled by Python {contents.PYTHON}; run it with `./menagerie`", code="image"
+        )
 
 
 def _debian(root: Path, say: Say) -> None:

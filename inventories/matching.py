@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from cluster.errors import RefusedError
 from cluster.fields import did_you_mean, near
 from cluster.problems import Problem
 from components.workers.group_vars import roles
@@ -24,12 +25,9 @@ _ARGUMENTS = "Validating arguments against arg spec"
 """How Ansible's task begins that checks the arguments of a role (ansible.playbook.role)."""
 
 
-class NothingMatches(Exception):
+def nothing_matches(problems: Sequence[Problem]) -> RefusedError:
     """A run that would touch no host, or less than was asked for. `problems` says why."""
-
-    def __init__(self, problems: Sequence[Problem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in problems))
+    return RefusedError("\n".join(map(str, problems)), code="nothing-matches", problems=problems)
 
 
 def limited(inventory: Inventory, limit: str | None) -> tuple[str, ...]:
@@ -38,12 +36,12 @@ def limited(inventory: Inventory, limit: str | None) -> tuple[str, ...]:
     Patterns as in Ansible: names, groups, globs, ``~regex``, ``!excluded`` and ``&intersected``,
     separated by commas or colons.
 
-    Raises NothingMatches for an inventory without hosts, for each pattern that matches nothing, and
+    Raises RefusedError for an inventory without hosts, for each pattern that matches nothing, and
     when nothing is left.
     """
     if not inventory.hosts:
         hint = "list machines in a pool's hosts file and give the pool a site"
-        raise NothingMatches(
+        raise nothing_matches(
             [Problem(CODE, f"cluster {inventory.cluster} has no machines at a site", hint, inventory.cluster)]
         )
     if limit is None:
@@ -52,7 +50,7 @@ def limited(inventory: Inventory, limit: str | None) -> tuple[str, ...]:
     matches = {pattern: _matching(inventory, pattern.lstrip("!&")) for pattern in patterns}
     problems = [_unmatched(inventory, pattern.lstrip("!&")) for pattern, hosts in matches.items() if not hosts]
     if problems:
-        raise NothingMatches(problems)
+        raise nothing_matches(problems)
     plain = [hosts for pattern, hosts in matches.items() if pattern[0] not in "!&"]
     chosen = set().union(*plain) if plain else set(inventory.hosts)
     for pattern, hosts in matches.items():
@@ -62,12 +60,12 @@ def limited(inventory: Inventory, limit: str | None) -> tuple[str, ...]:
             chosen -= hosts
     if not chosen:
         hint = "drop one of its patterns"
-        raise NothingMatches([Problem(CODE, f'--limit "{limit}" leaves no host', hint, inventory.cluster)])
+        raise nothing_matches([Problem(CODE, f'--limit "{limit}" leaves no host', hint, inventory.cluster)])
     return tuple(host for host in inventory.hosts if host in chosen)
 
 
 def check_tags(tags: Sequence[str], known: Iterable[str]) -> None:
-    """Raises NothingMatches for each tag that no task has."""
+    """Raises RefusedError for each tag that no task has."""
     names = sorted(known)
     problems = [
         Problem(
@@ -77,7 +75,7 @@ def check_tags(tags: Sequence[str], known: Iterable[str]) -> None:
         if tag not in names
     ]
     if problems:
-        raise NothingMatches(problems)
+        raise nothing_matches(problems)
 
 
 class Last(NamedTuple):
@@ -133,7 +131,7 @@ def _matching(inventory: Inventory, pattern: str) -> set[str]:
             expression = re.compile(pattern[1:])
         except re.error as error:
             message = f"--limit {pattern} is no regular expression: {error}"
-            raise NothingMatches([Problem(CODE, message, file=inventory.cluster)]) from None
+            raise nothing_matches([Problem(CODE, message, file=inventory.cluster)]) from None
         found = [hosts for name, hosts in names.items() if expression.search(name)]
     else:
         found = [hosts for name, hosts in names.items() if fnmatch.fnmatchcase(name, pattern)]

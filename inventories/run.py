@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster.errors import FailedError
 from cluster.problems import Problem
 from cluster.project import ROOT
 from components.workers.group_vars import roles
@@ -20,10 +21,10 @@ from inventories.build import Inventory
 from inventories.events import Collector
 from inventories.matching import (
     CODE,
-    NothingMatches,
     check_tags,
     last_task,
     limited,
+    nothing_matches,
     planned_tasks,
 )
 from inventories.private import CONTROL, private_folder
@@ -34,10 +35,6 @@ WORKERS = "site.yml"
 # All of the operator's environment that a run needs: ansible-runner writes it to a file, and it may hold secrets.
 _ENVIRONMENT = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TZ", "USER")
 _ENCODING = "C.UTF-8"  # ansible refuses to start in a locale that is not UTF-8
-
-
-class RunFailed(Exception):
-    """ansible-playbook ended before it was done: a playbook that it can't read, or somebody killed it."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +66,8 @@ def run(
     private_key: path of an SSH key for all hosts, in place of the spec's.
     Interrupt and terminate signals cut the run off where the main thread runs this.
 
-    Raises NothingMatches (INV-006) before the run for a limit, tag or inventory that matches nothing,
-    and after it for a host that was asked for and never touched; RunFailed when ansible-playbook
+    Raises RefusedError (INV-006) before the run for a limit, tag or inventory that matches nothing,
+    and after it for a host that was asked for and never touched; FailedError when ansible-playbook
     ended early for a reason that is no host's. A host that fails or can't be reached raises nothing: see the report.
     """
     hosts = limited(inventory, limit)
@@ -85,13 +82,13 @@ def run(
         result = _ansible(inventory, options, folder, root, collector, stop)
         report = collector.report(time.monotonic() - began, result.status == "canceled")
         if not report.canceled and (not report.hosts or (result.rc != 0 and not report.failures)):
-            raise RunFailed(_last_words(result))
+            raise FailedError(_last_words(result), code="ansible")
     untouched = [host for host in hosts if host not in report.hosts]
     # A router that fails is the last; a worker holds up no other.
     stopped = playbook != WORKERS and bool(report.failures)
     if untouched and not report.canceled and not stopped:
         message = f"the run never touched {', '.join(untouched)}"
-        raise NothingMatches([Problem(CODE, message, f"see the hosts of the plays in {playbook}", inventory.cluster)])
+        raise nothing_matches([Problem(CODE, message, f"see the hosts of the plays in {playbook}", inventory.cluster)])
     return report
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from functools import partial
 
 from clients.access import STATE, Access
+from cluster.errors import FailedError, RefusedError
 from cluster.spec import Backup, Cluster, RoleName
 from etcd import backups as place
 from etcd.host.menagerie_etcd.repository import Repository, RepositoryError, Snapshot
@@ -27,12 +28,10 @@ OLDEST_S = 3600.0
 """What a backup may be older than before it is called stale, by verbs whose way back it is."""
 
 
-class NoBackupsError(Exception):
+class NoBackupsError(RefusedError):
     """The spec asks for no backups of these etcds, or the cluster was built before it did."""
 
-
-class NotBackedUpError(Exception):
-    """A backup was asked for, and did not come."""
+    code = "no-backups"
 
 
 @dataclass(frozen=True)
@@ -233,7 +232,7 @@ def _kept(role: str, snapshot: Snapshot, drill: Snapshot | None) -> Kept:
 
 
 def make(cluster: Cluster, access: Access, chosen: str | None, report: Callable[[str], None]) -> dict[str, Kept]:
-    """Etcd -> the backup that one of its members' hosts has made now. NoBackupsError, NotBackedUpError, AgentError."""
+    """Etcd -> the backup that one of its members' hosts has made now. NoBackupsError, FailedError, AgentError."""
     found: dict[str, Kept] = {}
     for role in with_backups(cluster, chosen):
         where, etcd = repository(access, role), reach(cluster, access, role)
@@ -250,7 +249,7 @@ def back_up(
 ) -> Snapshot:
     """Have a backup made now, and wait until the repository has it.
 
-    ask: has a member's host start its unit (`etcd.backups.backup_unit`). NotBackedUpError when none came in that time.
+    ask: has a member's host start its unit (`etcd.backups.backup_unit`). FailedError when none came in that time.
     """
     known = {each.id for each in repository.snapshots("backup")} if repository.exists() else set()
     ask()
@@ -259,8 +258,9 @@ def back_up(
         if repository.exists() and (new := [each for each in repository.snapshots("backup") if each.id not in known]):
             return new[0]
         time.sleep(look_s)
-    raise NotBackedUpError(
-        f"no new backup in {repository.url} within {patience_s:.0f} s; the journal of the unit on the host says why"
+    raise FailedError(
+        f"no new backup in {repository.url} within {patience_s:.0f} s; the journal of the unit on the host says why",
+        code="not-backed-up",
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cluster.errors import RefusedError
 from cluster.problems import Problem
 from cluster.spec import Cluster
 from operations.provisioning import identity
@@ -17,7 +18,7 @@ from operations.provisioning.bmc import Bmc, Told
 from operations.provisioning.install import Connect
 from operations.provisioning.machines import Machine
 from operations.provisioning.redfish import BmcError, Kind, Patience, Redfish
-from operations.provisioning.trust import Login, Trust, TrustError
+from operations.provisioning.trust import Login, Trust
 from operations.stack import kept_secret
 
 _ASKED_AT_ONCE = 64
@@ -58,7 +59,7 @@ def by_site(machines: Sequence[Machine]) -> dict[str, tuple[Machine, ...]]:
 def connections(
     cluster: Cluster, folder: Path, machines: Sequence[Machine], patience: Patience | None = None
 ) -> Connect:
-    """How each machine's BMC is logged in at. TrustError where a file or a secret is missing.
+    """How each machine's BMC is logged in at. RefusedError where a file or a secret is missing.
 
     folder: that of cluster.yaml, beside which certificates and pins lie.
     """
@@ -85,9 +86,10 @@ def connections(
 def _login(cluster: Cluster, name: str) -> Login:
     secret = secret_of(cluster, name)
     if secret is None:
-        raise TrustError(
+        raise RefusedError(
             f"there is no secret {name}, which holds user:password of BMCs; store it with: "
-            f"./menagerie secret {cluster.name} {name}"
+            f"./menagerie secret {cluster.name} {name}",
+            code="bmc-trust",
         )
     return Login.parse(secret, name)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from clients.access import STATE, Access, NotBuiltError, forget_runtime
+from cluster.errors import RefusedError
 from cluster.project import ROOT
 from cluster.spec import Cluster
 from components.workers.group_vars import roles
@@ -22,13 +23,13 @@ from operations import lab
 from operations.configure import (
     Request,
     Tokens,
-    WorkersError,
     configure,
     no_tokens,
     patience_s,
     plan,
     tokens,
     variables,
+    workers_error,
 )
 from operations.keys.rings import carried_over, carry_over, refuse_foreign
 from operations.plan import Plan, Planner
@@ -42,17 +43,6 @@ from stacks.events import begun, describe, told
 
 if TYPE_CHECKING:
     from clients.waiting import Report
-
-
-class KeepsDataError(Exception):
-    """A stack holds what is protected, and nobody said that it may go."""
-
-    def __init__(self, cluster: str, urns: list[str]) -> None:
-        names = "\n  ".join(sorted(urn.rpartition("::")[2] for urn in urns))
-        super().__init__(
-            f"{cluster} holds data that nothing brings back:\n  {names}\n"
-            f"nothing was touched; to delete it too: ./menagerie destroy {cluster} --with-data"
-        )
 
 
 class Steps(Protocol):
@@ -189,7 +179,7 @@ def _bring_up_workers(
     with steps.step(STEPS[3]):
         workers = _configure(cluster, access, make, steps, selection, check=False, leaves=left)
         if not workers.succeeded:
-            raise WorkersError(workers)
+            raise workers_error(workers)
     if STEPS[4] in selection.steps:
         with steps.step(STEPS[4]):
             expected = frozenset(limited(layout(cluster), selection.limit))
@@ -229,7 +219,7 @@ def _preview_workers(cluster: Cluster, stack: ClusterStack, steps: Steps, select
             return replace(built, access=access, other_release=other)
         workers = _configure(cluster, access, no_tokens, steps, selection, check=True)
     if not workers.succeeded:
-        raise WorkersError(workers)
+        raise workers_error(workers)
     return replace(built, workers=workers, access=access)
 
 
@@ -239,7 +229,7 @@ def destroy(
     """Delete every resource, then what this checkout keeps about the cluster, but the records of who did what to it.
 
     None where the cluster's backend knows no stack of its name: then nothing is deleted but what is left of a lab.
-    with_data: also disks, keys and buckets of a cloud, which are protected; KeepsDataError without. report: as of `up`.
+    with_data: also disks, keys and buckets of a cloud, which are protected; RefusedError without. report: as of `up`.
     Raises the engine's StackError: of a lab once all that it is made of is removed, which needs no engine.
     """
     refused: StackError | None = None
@@ -284,13 +274,22 @@ def _destroy_stack(
     operation = held.enter_context(_hold(cluster, stack.outputs(), "destroy", about, report))
     if protected := [] if cluster.is_lab else stack.protected():
         if not with_data:
-            raise KeepsDataError(cluster.name, protected)
+            raise _keeps_data(cluster.name, protected)
         stack.let_go(on_event=describe(steps.detail))
     for line in _locked(cluster, stack.outputs()):
         report(line)
     summary = stack.destroy(on_event=describe(steps.detail))
     keep(operation)
     return summary
+
+
+def _keeps_data(cluster: str, urns: list[str]) -> RefusedError:
+    names = "\n  ".join(sorted(urn.rpartition("::")[2] for urn in urns))
+    return RefusedError(
+        f"{cluster} holds data that nothing brings back:\n  {names}\n"
+        f"nothing was touched; to delete it too: ./menagerie destroy {cluster} --with-data",
+        code="keeps-data",
+    )
 
 
 def _locked(cluster: Cluster, outputs: dict[str, object]) -> list[str]:
@@ -329,7 +328,7 @@ def _configure(
     if report.canceled:
         raise KeyboardInterrupt
     if why_stopped:
-        raise WorkersError(report, why_stopped)
+        raise workers_error(report, why_stopped)
     return report
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from clients.access import STATE, Access
+from cluster.errors import FailedError, UnreachableError
 from cluster.project import ROOT
 from cluster.spec import Cluster
 from components.workers.group_vars import Groups, given, roles
@@ -32,19 +33,16 @@ CLOUD_TIMEOUT_S = 900
 """For each thing waited for: hosts of a cloud take minutes to start, and a lab's have no time to lose."""
 
 
-class WorkersError(Exception):
-    """Some workers could not be configured; `unreachable` tells whether that is all that went wrong."""
-
-    def __init__(self, report: RunReport, why_stopped: str = "") -> None:
-        self.report = report
-        self.unreachable = bool(report.unreachable) and not report.failed
-        done = sum(host.succeeded for host in report.hosts.values())
-        lines = [f"{done} of {len(report.hosts)} hosts done", *map(str, report.groups)]
-        if report.not_begun:
-            lines.append(f"{why_stopped or 'the run was cut off'}; not begun: {named(report.not_begun)}")
-        super().__init__(
-            "\n  ".join(lines) + "\nRun the same command again when they are mended; it goes on from here."
-        )
+def workers_error(report: RunReport, why_stopped: str = "") -> FailedError | UnreachableError:
+    """Some workers could not be configured."""
+    done = sum(host.succeeded for host in report.hosts.values())
+    lines = [f"{done} of {len(report.hosts)} hosts done", *map(str, report.groups)]
+    if report.not_begun:
+        lines.append(f"{why_stopped or 'the run was cut off'}; not begun: {named(report.not_begun)}")
+    text = "\n  ".join(lines) + "\nRun the same command again when they are mended; it goes on from here."
+    if report.unreachable and not report.failed:
+        return UnreachableError(text, code="workers-unreachable")
+    return FailedError(text, code="workers-failed")
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from clients.access import API_TIMEOUT_S
 from clients.conflicts import until_settled
 from clients.waiting import Report
 from cluster import shared
+from cluster.errors import RefusedError
 
 MARK = "menagerie.dev/out-of-service"
 """Annotation of a Node: a `Mark` as JSON, with its version. It is never changed, only made and taken away."""
@@ -41,8 +42,10 @@ Pause = Callable[[float], None]
 """Sleeps for seconds, or raises to end what is under way."""
 
 
-class OutOfServiceError(Exception):
+class OutOfServiceError(RefusedError):
     """A node is out of service for another reason, or its pods may not be evicted."""
+
+    code = "pods-would-be-lost"
 
 
 class DrainTimedOutError(Exception):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clients.access import NotBuiltError
+from cluster.errors import RefusedError
 from cluster.load import clusters, find_cluster, load_beside
 from cluster.project import ROOT
 from cluster.spec import Cluster
@@ -20,19 +21,7 @@ from network import swanctl
 from network.gateway import EdgeRouter, Joined, routers
 from network.vpn import Tunnel, tunnels
 from operations.router_certificates import CertificateError, folder_of, load, papers
-from operations.stack import NoKeyError, access_to, kept_secret
-
-
-class NoRouterError(Exception):
-    """There is no edge router to tell anything."""
-
-
-class UnknownGatewayError(Exception):
-    """Tunnels of a router can't be told yet, and would be taken away from it."""
-
-
-class DisagreementError(Exception):
-    """Two clusters give different variables to a router that joins both."""
+from operations.stack import access_to, kept_secret
 
 
 @dataclass(frozen=True)
@@ -82,7 +71,7 @@ def told(
             }
         )
     if not found:
-        raise NoRouterError(f"{cluster.name} has no tunnels: no site in its spec has a vpn")
+        raise RefusedError(f"{cluster.name} has no tunnels: no site in its spec has a vpn", code="no-router")
     return found
 
 
@@ -118,13 +107,13 @@ def known_gateways(
 def plan(cluster: Cluster, without: Collection[str], report: Callable[[str], None]) -> Work:
     """What the cluster's own routers are told: their tunnels to it, and to every other cluster that they join.
 
-    without: clusters whose tunnels a router is not to have. Raises UnknownGatewayError for others that are not built
+    without: clusters whose tunnels a router is not to have. Raises RefusedError for others that are not built
     from this checkout: a router would lose its tunnels to them.
     """
     mine = {tunnel.peer for tunnel in tunnels(cluster) if _host(cluster, tunnel)}
     if not mine:
         hint = "write sites.<site>.vpn.routers.<router>.host for machines that are to be configured"
-        raise NoRouterError(f"no edge router of {cluster.name} is a machine of ours; {hint}")
+        raise RefusedError(f"no edge router of {cluster.name} is a machine of ours; {hint}", code="no-router")
     sharing = [cluster, *(other for other in _others(cluster) if mine & {tunnel.peer for tunnel in tunnels(other)})]
     joined = [
         Joined(one, *known_gateways(one, report), papers(one, mine, report))
@@ -132,9 +121,10 @@ def plan(cluster: Cluster, without: Collection[str], report: Callable[[str], Non
         if one.name not in without
     ]
     if missing := [one.cluster.name for one in joined if not _complete(one, mine)]:
-        raise UnknownGatewayError(
+        raise RefusedError(
             f"where the gateway of {', '.join(missing)} is isn't known in this checkout, and routers would lose their "
-            f"tunnels to it; build it first (./menagerie up {missing[0]}), or leave it out: --without {missing[0]}"
+            f"tunnels to it; build it first (./menagerie up {missing[0]}), or leave it out: --without {missing[0]}",
+            code="unknown-gateway",
         )
     found = tuple(router for router in routers(joined) if router.address in mine)
     given = {one.cluster.name: given_to_routers(one.cluster, COMPUTED, ROOT) for one in joined}
@@ -142,7 +132,7 @@ def plan(cluster: Cluster, without: Collection[str], report: Callable[[str], Non
     try:
         return Work(found, build(cluster.name, found, keys, given))
     except ValueError as error:
-        raise DisagreementError(str(error)) from None
+        raise RefusedError(str(error), code="disagreement") from None
 
 
 def configure(work: Work, *, check: bool, diff: bool, watch: Callable[[Progress], None]) -> RunReport:
@@ -184,6 +174,8 @@ def _keys(
                 value = kept_secret(by_name[line.cluster], line.tunnel.secret, report)
                 if value is None:
                     command = f"./menagerie secret {line.cluster} {line.tunnel.secret}"
-                    raise NoKeyError(f"{line.cluster} keeps no secret {line.tunnel.secret}; give it with: {command}")
+                    raise RefusedError(
+                        f"{line.cluster} keeps no secret {line.tunnel.secret}; give it with: {command}", code="no-key"
+                    )
                 kept[wanted] = value
             yield f"{router.machine}/{line.name}", kept[wanted]

@@ -14,6 +14,7 @@ from typing import Any
 import urllib3
 
 from clients.access import STATE, NotBuiltError
+from cluster.errors import FailedError, RefusedError, UnreachableError
 from cluster.reading import read_bytes
 from cluster.spec import Cluster
 from cluster.writing import write
@@ -36,25 +37,24 @@ _FETCHES = 8
 _SHOWN = 8
 
 
-class MachinesError(Exception):
+class MachinesError(RefusedError):
     """Machines that must not be installed, and why; nothing was touched."""
 
+    code = "machines-refused"
 
-class NotInstalledError(Exception):
-    """Some machines were not installed; `unreachable` tells whether that is all that went wrong."""
 
-    def __init__(self, outcome: Outcome) -> None:
-        self.outcome = outcome
-        broken = [result for result in outcome.results if result.stage is not Stage.DONE]
-        self.unreachable = bool(broken) and all(result.unreachable for result in broken)
-        done = len(outcome.results) - len(broken)
-        lines = [f"{done} of {len(outcome.results)} machines done"]
-        lines += [f"{result.machine.name} ({result.machine.rack}): {result.why}" for result in broken]
-        if outcome.not_begun:
-            lines.append(f"{outcome.why_stopped}; not begun: {', '.join(outcome.not_begun)}")
-        super().__init__(
-            "\n  ".join(lines) + "\nRun the same command again when they are mended; it goes on from here."
-        )
+def not_installed(outcome: Outcome) -> FailedError | UnreachableError:
+    """Some machines were not installed."""
+    broken = [result for result in outcome.results if result.stage is not Stage.DONE]
+    done = len(outcome.results) - len(broken)
+    lines = [f"{done} of {len(outcome.results)} machines done"]
+    lines += [f"{result.machine.name} ({result.machine.rack}): {result.why}" for result in broken]
+    if outcome.not_begun:
+        lines.append(f"{outcome.why_stopped}; not begun: {', '.join(outcome.not_begun)}")
+    text = "\n  ".join(lines) + "\nRun the same command again when they are mended; it goes on from here."
+    if broken and all(result.unreachable for result in broken):
+        return UnreachableError(text, code="machines-unreachable")
+    return FailedError(text, code="machines-failed")
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 import urllib3
 
 from cluster.artefacts import Artefact
+from cluster.errors import FailedError
 from cluster.plugins import plugin_of, this_system
 from cluster.sources import source_of
 from cluster.spec import Cluster
@@ -22,10 +23,6 @@ from tools import cache
 
 _CHUNK = 1 << 20
 _TIMEOUT = urllib3.Timeout(connect=20, read=120)
-
-
-class PluginError(Exception):
-    """A plugin can't be had, or is not what its checksum says. The text says what to fetch, from where, and what to expect."""
 
 
 def needed(cluster: Cluster, environment: Mapping[str, str]) -> Artefact | None:
@@ -58,17 +55,17 @@ def described(cluster: Cluster) -> str:
 def provide(cluster: Cluster, folder: Path, report: Callable[[str], None]) -> None:
     """Make `folder`, the engine's folder of plugins, one that holds the cluster's plugin and nothing else.
 
-    Raises PluginError, with nothing installed.
+    Raises FailedError, with nothing installed.
     """
     wanted = needed(cluster, os.environ)
     if wanted is None:
         return
     program = f"pulumi-resource-{wanted.name}"
     if stray := shutil.which(program):
-        raise PluginError(f"the engine would start {stray}, which nobody has verified; take it off PATH")
+        raise FailedError(f"the engine would start {stray}, which nobody has verified; take it off PATH", code="plugin")
     pin = pin_of(cluster, wanted)
     if not pin:
-        raise PluginError(how_to_pin(wanted))
+        raise FailedError(how_to_pin(wanted), code="plugin")
     kept = cache.root() / "plugins" / pin
     with cache.locked(cache.root() / "plugins.lock", lambda: report("another process fetches the plugin, waiting")):
         if not kept.is_dir():
@@ -91,9 +88,10 @@ def _install(cluster: Cluster, wanted: Artefact, pin: str, kept: Path, report: C
         # Of the file that is unpacked, not of bytes on their way to it.
         found = cache.file_digest(archive)
         if found != pin:
-            raise PluginError(
+            raise FailedError(
                 f"{given.name} from {given if archive is given else source_of(cluster.spec).url(wanted)} has SHA-256 {found}, "
-                f"and artefacts.sha256 says {pin}; nothing was installed. Take neither for right before you know why"
+                f"and artefacts.sha256 says {pin}; nothing was installed. Take neither for right before you know why",
+                code="plugin",
             )
         unpacked = Path(new, pin)
         _unpack(archive, unpacked / f"resource-{wanted.name}-v{wanted.version}", f"pulumi-resource-{wanted.name}")
@@ -107,11 +105,11 @@ def _download(url: str, target: Path, given: Path, report: Callable[[str], None]
         with urllib3.PoolManager(timeout=_TIMEOUT) as http:
             answer = http.request("GET", url, preload_content=False)
             if answer.status != 200:
-                raise PluginError(f"{url} answers {answer.status} {answer.reason}; {way_out}")
+                raise FailedError(f"{url} answers {answer.status} {answer.reason}; {way_out}", code="plugin")
             with target.open("wb") as file:
                 shutil.copyfileobj(answer, file, _CHUNK)
     except urllib3.exceptions.HTTPError as error:
-        raise PluginError(f"{url} can't be fetched: {error}; {way_out}") from None
+        raise FailedError(f"{url} can't be fetched: {error}; {way_out}", code="plugin") from None
 
 
 def _unpack(archive: Path, folder: Path, program: str) -> None:
@@ -126,7 +124,7 @@ def _unpack(archive: Path, folder: Path, program: str) -> None:
                     with (folder / member.name.removeprefix("./")).open("wb") as file:
                         shutil.copyfileobj(content, file, _CHUNK)
     except (tarfile.TarError, EOFError, OSError) as error:
-        raise PluginError(f"{archive.name} is no archive of a plugin: {error}") from None
+        raise FailedError(f"{archive.name} is no archive of a plugin: {error}", code="plugin") from None
     if not (folder / program).is_file():
-        raise PluginError(f"{archive.name} holds no {program}")
+        raise FailedError(f"{archive.name} holds no {program}", code="plugin")
     (folder / program).chmod(0o755)

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from cluster.errors import RefusedError
 from cluster.sources import told_checksums
 from cluster.spec import Cluster
 from operations.plugins import how_to_pin, needed, pin_of
 from stacks.credentials import missing
 
 
-class NotReadyError(Exception):
-    """Credentials or checksums are missing; the text says all of them, and what works without."""
-
-    def __init__(self, cluster: str, lacking: list[str]) -> None:
-        listed = "\n  ".join(lacking)
-        super().__init__(
-            f"{cluster} can't be reached yet:\n  {listed}\n"
-            f"  without an account, see whether it would work: ./menagerie validate {cluster}"
-        )
-
-
 def refuse_unready(
     cluster: Cluster, environment: Mapping[str, str], *, declares: bool = True, plugin: bool = True
 ) -> None:
-    """NotReadyError unless everything is there.
+    """RefusedError unless everything is there: all that is missing, and what works without.
 
     declares: whether resources will be declared, or only deleted. plugin: whether it is us who provide the engine's.
     """
@@ -36,4 +26,9 @@ def refuse_unready(
     if plugin and (wanted := needed(cluster, environment)) and not pin_of(cluster, wanted):
         lacking.append(how_to_pin(wanted))
     if lacking:
-        raise NotReadyError(cluster.name, lacking)
+        listed = "\n  ".join(lacking)
+        raise RefusedError(
+            f"{cluster.name} can't be reached yet:\n  {listed}\n"
+            f"  without an account, see whether it would work: ./menagerie validate {cluster.name}",
+            code="not-ready",
+        )

@@ -16,8 +16,9 @@ from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S, STATE, Access
 from clients.remote.executor import UNREACHABLE, Executor
-from clients.waiting import Report, TimedOutError, held_back, is_ready, verdict, wait_until
+from clients.waiting import Report, held_back, is_ready, verdict, wait_until
 from cluster import preflight
+from cluster.errors import FailedError, TimedOutError, UnreachableError
 from cluster.spec import Cluster
 from operations.drain import Mark, Pause, Rules, cordon, empty, uncordon, way_out
 from operations.reboot_needs import ASK_S, BY, Found, Plan, all_nodes, ask, found_of
@@ -37,20 +38,20 @@ class RebootError(Exception):
     """A host did not come back as it should; the text says what to do next."""
 
 
-class RebootsError(Exception):
-    """Not all hosts that need a reboot had one; `unreachable` tells whether hosts that don't answer are all of it."""
-
-    def __init__(self, plan: Plan, rolled: Rolled) -> None:
-        failed = [outcome for outcome in rolled.outcomes if outcome.state is State.FAILED]
-        left = [outcome.host for outcome in rolled.outcomes if outcome.state is State.NOT_BEGUN]
-        self.unreachable = rolled.succeeded and all(each.unreachable for each in plan.failed)
-        done = sum(outcome.state is State.DONE for outcome in rolled.outcomes)
-        lines = [f"{done} of {len(rolled.outcomes)} hosts rebooted"]
-        lines += [f"{outcome.host}: {outcome.text}" for outcome in failed]
-        lines += [f"{each.host}: {each.failed}" for each in plan.failed]
-        if left:
-            lines.append(f"{rolled.why_stopped}; not begun: {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")
-        super().__init__("\n  ".join(lines))
+def reboots_error(plan: Plan, rolled: Rolled) -> FailedError | UnreachableError:
+    """Not all hosts that need a reboot had one."""
+    failed = [outcome for outcome in rolled.outcomes if outcome.state is State.FAILED]
+    left = [outcome.host for outcome in rolled.outcomes if outcome.state is State.NOT_BEGUN]
+    done = sum(outcome.state is State.DONE for outcome in rolled.outcomes)
+    lines = [f"{done} of {len(rolled.outcomes)} hosts rebooted"]
+    lines += [f"{outcome.host}: {outcome.text}" for outcome in failed]
+    lines += [f"{each.host}: {each.failed}" for each in plan.failed]
+    if left:
+        lines.append(f"{rolled.why_stopped}; not begun: {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")
+    text = "\n  ".join(lines)
+    if rolled.succeeded and all(each.unreachable for each in plan.failed):
+        return UnreachableError(text, code="workers-unreachable")
+    return FailedError(text, code="workers-failed")
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.serialization import Encoding
 
+from cluster.errors import RefusedError
 from cluster.project import ROOT
 from cluster.reading import UnreadableError, read_bytes
 from cluster.sites import RouterCertificate
@@ -25,8 +26,10 @@ SOON = datetime.timedelta(days=30)
 _Extension = TypeVar("_Extension", bound=x509.ExtensionType)
 
 
-class CertificateError(Exception):
+class CertificateError(RefusedError):
     """A router's certificate, or its authorities, are not there or can't be shown to a gateway."""
+
+    code = "bad-certificate"
 
 
 def folder_of(cluster: Cluster) -> Path:

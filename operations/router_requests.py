@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clients.remote.executor import Executor
+from cluster.errors import RefusedError
 from cluster.spec import Cluster
 from cluster.writing import bears, write
-from operations.gateways import NoRouterError
 from operations.router_certificates import folder_of, of_routers
 
 KEY_BITS = 3072
@@ -52,7 +52,9 @@ def request(cluster: Cluster, executor: Executor, only: Collection[str]) -> Iter
         if (vpn := cluster.spec.sites[site].vpn) and vpn.routers[name].host and (not only or f"{site}/{name}" in only)
     }
     if not wanted:
-        raise NoRouterError(f"{cluster.name} has no edge router with a host and a certificate, or none of those named")
+        raise RefusedError(
+            f"{cluster.name} has no edge router with a host and a certificate, or none of those named", code="no-router"
+        )
     for router, (machine, settings) in wanted.items():
         words = [
             "sh",

@@ -15,7 +15,7 @@ import yaml
 
 from clients.access import STATE, Access, NotBuiltError
 from cluster import versions
-from cluster.fields import did_you_mean
+from cluster.errors import RefusedError
 from cluster.project import ROOT
 from cluster.spec import Cluster
 from operations.plugins import provide
@@ -24,18 +24,6 @@ from stacks.backend import Backend, chosen, refuse_elsewhere
 from stacks.credentials import with_project
 from stacks.program import declare
 from tools.build import ensure
-
-
-class NoKeyError(Exception):
-    """A secret is not kept yet."""
-
-
-class UnknownSecretError(Exception):
-    """The spec names no such secret."""
-
-    def __init__(self, cluster: str, name: str, known: tuple[str, ...]) -> None:
-        there = f"there are: {', '.join(known)}" if known else "it names none"
-        super().__init__(f"the spec of {cluster} names no secret {name}{did_you_mean(name, known)}; {there}")
 
 
 def open_stack(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack:
@@ -131,11 +119,11 @@ def not_built(cluster: Cluster) -> NotBuiltError:
 
 
 def secret_of(cluster: Cluster, name: str) -> str:
-    """A secret that the spec names. NoKeyError where the stack keeps none of that name, or there is no stack."""
+    """A secret that the spec names. RefusedError where the stack keeps none of that name, or there is no stack."""
     value = kept_secret(cluster, name)
     if value is None:
         command = f"./menagerie secret {cluster.name} {name}"
-        raise NoKeyError(f"{cluster.name} keeps no secret {name}; give it with: {command}")
+        raise RefusedError(f"{cluster.name} keeps no secret {name}; give it with: {command}", code="no-key")
     return value
 
 

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+from cluster.errors import FailedError, LockedError, RefusedError, StateUnreadableError
 
-class StackError(Exception):
+
+class StackError(FailedError):
     """The engine refused or failed; the text says what and what to do."""
 
+    code = "stack"
 
-class PassphraseError(StackError):
+
+class PassphraseError(RefusedError, StackError):
     """Nothing says what encrypts the stack's secrets."""
 
-
-class BackendError(StackError):
-    """The place where stacks' state is kept can't be read: whether a cluster exists is not known."""
+    code = "passphrase"
 
 
-class OtherStateError(StackError):
+class BackendError(StateUnreadableError, StackError):
+    """The place where stacks' state is kept can't be read."""
+
+
+class OtherStateError(RefusedError, StackError):
     """A cluster's stack is not in the place that is looked at, but in another that is known."""
 
+    code = "other-state"
 
-class StackLockedError(StackError):
+
+class StackLockedError(LockedError, StackError):
     """Another run holds the stack's lock."""

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from cluster.errors import FailedError
 from tools import build, files
-from tools.golang import GoMissing
 
 
 def built() -> dict[str, Path]:
     """Those that are there, by name; none without Go, which tells how they are named."""
     try:
         return {str(each["program"]): Path(str(each["path"])) for each in build.states() if each["built"]}
-    except GoMissing:
+    except FailedError:
         return {}
 
 
@@ -41,5 +41,5 @@ def file(name: str) -> Path:
     """A file of tools/programs.toml; the test is skipped where it can't be fetched."""
     try:
         return files.ensure(name)
-    except (build.BuildError, GoMissing) as error:
+    except FailedError as error:
         pytest.skip(str(error))

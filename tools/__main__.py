@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from tools import build, files, golang, manifest, releases
+from cluster.errors import FailedError
+from tools import build, files, manifest
 from tools.build import BuildEvent
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -73,7 +74,7 @@ def main(
         if not programs:
             for name in files.names():
                 files.ensure(name)
-    except (LookupError, build.BuildError, releases.DownloadError, golang.GoMissing) as error:
+    except (LookupError, FailedError) as error:
         console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
     if as_json:

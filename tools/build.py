@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from cluster.errors import FailedError
 from tools import cache, golang, manifest, releases
 from tools.manifest import Module
 from tools.releases import ReleaseFile
@@ -53,10 +54,6 @@ class BuildEvent:
 Progress = Callable[[BuildEvent], None]
 
 
-class BuildError(Exception):
-    """A program could not be built: what, go's last words, where all of them are, and the way out."""
-
-
 @dataclass(frozen=True)
 class _Work:
     """What is missing of one module: paths of what is to be built, and of what its release files hold."""
@@ -81,8 +78,8 @@ def ensure(programs: Iterable[str], progress: Progress | None = None) -> dict[st
     taken from the project's release where that is asked for (`releases.origin`) and pinned.
 
     Safe to call from several processes: each module is made by one, the others wait for it.
-    LookupError for a program that programs.toml does not have, BuildError when a build fails,
-    releases.DownloadError when a release cannot be had, golang.GoMissing when there is no Go to build with.
+    LookupError for a program that programs.toml does not have, FailedError when a build fails, when a
+    release cannot be had, and when there is no Go to build with.
     """
     groups = manifest.grouped(programs)
     go = golang.find(max((module.go for module, _ in groups), default=()))
@@ -197,7 +194,7 @@ def _run_go(
             log.write_text("\n".join(lines) + "\n")
             pause = next(pauses, None) if golang.is_passing("\n".join(lines[-_LAST:])) else None
             if pause is None:
-                raise BuildError(_failure(module, lines, log))
+                raise FailedError(_failure(module, lines, log), code="programs")
             told(f"the network failed; again in {pause:g} s")
             time.sleep(pause)
         log.write_text("\n".join(lines) + "\n")

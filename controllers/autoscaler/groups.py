@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol
 
+from cluster.errors import FailedError
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -35,8 +37,10 @@ class Group:
     """Why it does not grow now (no capacity, quota), in the cloud's words; "" for none."""
 
 
-class GroupError(Exception):
+class GroupError(FailedError):
     """The cloud refused or gave no answer; the text says what and what to do."""
+
+    code = "groups"
 
 
 class Groups(Protocol):

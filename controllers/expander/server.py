@@ -13,10 +13,10 @@ from typing import Any
 import grpc
 from google.protobuf.message import DecodeError
 
+from cluster.errors import RefusedError
 from cluster.reading import UnreadableError, read_bytes
 from controllers.expander import wire
 from controllers.expander.choose import Choice, choose
-from controllers.expander.errors import ExpanderError
 from controllers.expander.offers import PriceOf, read
 
 _LONGEST = 128 << 20
@@ -36,12 +36,12 @@ class Tls:
     clients: Path | None = None
 
     def read(self) -> tuple[tuple[bytes, bytes], bytes | None]:
-        """ExpanderError for a file that can't be read."""
+        """RefusedError for a file that can't be read."""
         try:
             pair = (read_bytes(self.key), read_bytes(self.certificate))
             return pair, read_bytes(self.clients) if self.clients else None
         except UnreadableError as error:
-            raise ExpanderError(str(error)) from None
+            raise RefusedError(str(error), code="expander") from None
 
 
 class Expander:
@@ -94,7 +94,7 @@ class Expander:
 
 
 def serve(expander: Expander, address: str, tls: Tls) -> tuple[grpc.Server, int]:
-    """The server, started, and its port. address: host:port, with port 0 for any that is free. ExpanderError."""
+    """The server, started, and its port. address: host:port, with port 0 for any that is free. RefusedError."""
     handlers = {
         wire.METHOD: grpc.unary_unary_rpc_method_handler(
             expander.answer,
@@ -110,7 +110,7 @@ def serve(expander: Expander, address: str, tls: Tls) -> tuple[grpc.Server, int]
     try:
         port = server.add_secure_port(address, _credentials(tls))
     except RuntimeError as error:
-        raise ExpanderError(f"nothing can listen on {address}: {error}") from None
+        raise RefusedError(f"nothing can listen on {address}: {error}", code="expander") from None
     server.start()
     return server, port
 
@@ -124,7 +124,7 @@ def _credentials(tls: Tls) -> grpc.ServerCredentials:
         try:
             now = tls.read()
             _matching(now[0])
-        except (ExpanderError, ValueError) as error:
+        except (RefusedError, ValueError) as error:
             log.error("goes on with the former certificate: %s", error)
             return None
         if now == last:
@@ -135,7 +135,9 @@ def _credentials(tls: Tls) -> grpc.ServerCredentials:
     try:
         _matching(last[0])
     except ValueError as error:
-        raise ExpanderError(f"{tls.certificate} and {tls.key} are no certificate and its key: {error}") from None
+        raise RefusedError(
+            f"{tls.certificate} and {tls.key} are no certificate and its key: {error}", code="expander"
+        ) from None
     return grpc.dynamic_ssl_server_credentials(_configuration(last), again, tls.clients is not None)
 
 

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 import urllib3
 from kubernetes.client.exceptions import ApiException
 
-from clients.lease import HeldError, Lease, LostTheLockError
+from clients.lease import HeldError, Lease
 from clients.telemetry import Answer, Labels, Meanings, Pages, exposition, wellness
-from cluster.problems import SpecError
+from cluster.errors import MenagerieError
 from controllers.program.work import Outcome, Say, Work
-from controllers.tenancy.directory.model import DirectoryError, NoPoliciesError, NoTenancyError
 
 PREFIX = "menagerie_controller_"
 MEANINGS: Meanings = {
@@ -29,15 +28,7 @@ MEANINGS: Meanings = {
 }
 """docs/how-to/controllers.md has them too; a test compares."""
 
-PASSES = (
-    ApiException,
-    urllib3.exceptions.HTTPError,
-    DirectoryError,
-    NoPoliciesError,
-    NoTenancyError,
-    SpecError,
-    LostTheLockError,
-)
+PASSES = (ApiException, urllib3.exceptions.HTTPError, MenagerieError)
 """What a later round may not meet any more. Anything else ends the process, and another takes over."""
 STUCK_S = 600.0
 """Without a change, the end of a round or of a wait, after which a kubelet should start it anew."""

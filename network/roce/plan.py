@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from cluster.errors import RefusedError
 from cluster.pools import Host
 from cluster.roce import Roce
 from cluster.spec import Cluster
@@ -16,10 +17,6 @@ from network.roce.rounds import count, rounds, seconds
 
 OVERHEAD_S = 5
 """Assumed, not measured: connecting, registering memory, and perftest's own wait of a second at both ends."""
-
-
-class NothingToTest(Exception):
-    """The cluster, or what was chosen of it, has no two ports on one rail."""
 
 
 @dataclass(frozen=True)
@@ -87,23 +84,25 @@ class Plan:
 def plan(cluster: Cluster, options: Options, *, only_rails: Sequence[str] = (), limit: Sequence[str] = ()) -> Plan:
     """All rails of all sites, or those chosen. only_rails: rail or site/rail. limit: names of hosts, or patterns.
 
-    Raises NothingToTest, with what there is.
+    Raises RefusedError, with what there is.
     """
     if not any(site.roce for site in cluster.spec.sites.values()):
-        raise NothingToTest(f"{cluster.name} has no RDMA: no site in its spec has roce")
+        raise RefusedError(f"{cluster.name} has no RDMA: no site in its spec has roce", code="no-rdma")
     every = tuple(_rails(cluster))
     known = [host.name for rail in every for host in rail.hosts]
     for pattern in limit:
         if not any(fnmatchcase(name, pattern) for name in known):
-            raise NothingToTest(f"--limit {pattern} matches no host with RDMA; there are {_some(known)}")
+            raise RefusedError(f"--limit {pattern} matches no host with RDMA; there are {_some(known)}", code="no-rdma")
     for name in only_rails:
         if name not in {each for rail in every for each in (rail.name, rail.key)}:
-            raise NothingToTest(f"there is no rail {name}; there are {_some([rail.key for rail in every])}")
+            raise RefusedError(
+                f"there is no rail {name}; there are {_some([rail.key for rail in every])}", code="no-rdma"
+            )
     chosen = [rail for rail in every if not only_rails or {rail.name, rail.key} & set(only_rails)]
     cut = [Rail(rail.site, rail.name, rail.roce, _limited(rail.hosts, limit)) for rail in chosen]
     usable = tuple(rail for rail in cut if len(rail.hosts) > 1)
     if not usable:
-        raise NothingToTest("no rail has two hosts of those chosen; a pair needs two")
+        raise RefusedError("no rail has two hosts of those chosen; a pair needs two", code="no-rdma")
     return Plan(cluster.name, usable, options)
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from cluster.errors import RefusedError
 from cluster.reading import UnreadableError, read_bytes
 from cluster.writing import ForeignFileError, replace
 from network.roce.plan import Plan
@@ -23,10 +24,6 @@ from network.roce.plan import Plan
 _KIND = "a file of results of roce test"
 _MOST_BYTES = 2**30
 """Of a file: 2,000 hosts have 16 million pairs on 8 rails, of 130 bytes; nobody measures a tenth of them."""
-
-
-class OtherPlanError(Exception):
-    """The file holds results of another plan."""
 
 
 @dataclass(frozen=True, config=ConfigDict(allow_inf_nan=False, strict=True))
@@ -56,7 +53,7 @@ _PAIR = TypeAdapter(Pair)
 class Results:
     """Results that stand in a file, and new ones that are added to it at once.
 
-    unread: how many of its lines tell nothing. Raises OtherPlanError, and ForeignFileError for a file of another kind.
+    unread: how many of its lines tell nothing. Raises RefusedError, and ForeignFileError for a file of another kind.
     """
 
     def __init__(self, path: Path, plan: Plan, *, fresh: bool = False) -> None:
@@ -71,8 +68,9 @@ class Results:
             raise ForeignFileError(path, _KIND)
         if data and not fresh:
             if found["plan"] != head["plan"]:
-                raise OtherPlanError(
-                    f"{path} has results of other hosts, rails or options; begin anew with --fresh, or name another file"
+                raise RefusedError(
+                    f"{path} has results of other hosts, rails or options; begin anew with --fresh, or name another file",
+                    code="other-plan",
                 )
             for pair in self._read(rest):
                 self._keep(pair)

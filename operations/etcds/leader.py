@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from operations.etcds.look import View
-from operations.etcds.snapshots import RefusedError
+from operations.etcds.snapshots import EtcdRefusedError
 
 
 def move(view: View, name: str, *, only_look: bool = False) -> str:
-    """Hand the lead to `name`; what happened, as a sentence. RefusedError where that member can't lead."""
+    """Hand the lead to `name`; what happened, as a sentence. EtcdRefusedError where that member can't lead."""
     etcd = view.etcd
     chosen = next(each for each in view.seen if each.member == etcd.member(name))
     leader = view.leader
     if leader is None:
-        raise RefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.command('state')}")
+        raise EtcdRefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.command('state')}")
     if leader.name == name:
         return f"etcd {etcd.role}: {name} leads already."
     if chosen.status is None or chosen.status.learner or not chosen.healthy:
         why = "has no vote yet" if chosen.status and chosen.status.learner else chosen.ailment or "does not answer"
-        raise RefusedError(f"{name} can't lead: {why}. Nothing was changed.")
+        raise EtcdRefusedError(f"{name} can't lead: {why}. Nothing was changed.")
     if only_look:
         return f"etcd {etcd.role}: the leader would move from {leader.name} to {name}."
     etcd.client.move_leader(leader.name, chosen.status.id)

@@ -8,7 +8,7 @@ from clients.etcd_client import EtcdError, Listed
 from clients.waiting import wait_until
 from operations.etcds.look import Etcd, View, look, lost_quorum
 from operations.etcds.settling import once_settled
-from operations.etcds.snapshots import RefusedError
+from operations.etcds.snapshots import EtcdRefusedError
 from operations.record.journal import Journal, Report, Step
 
 STEPS = ("remove", "add", "join", "promote", "healthy")
@@ -17,26 +17,26 @@ HEALTHY_S = 120
 
 
 def refuse(view: View, name: str, *, although_healthy: bool) -> None:
-    """RefusedError where replacing the member would make things worse, or needs nobody. Touches nothing."""
+    """EtcdRefusedError where replacing the member would make things worse, or needs nobody. Touches nothing."""
     etcd = view.etcd
     if not view.has_quorum:
-        raise RefusedError(lost_quorum(view))
+        raise EtcdRefusedError(lost_quorum(view))
     others = [each for each in view.seen if each.name != name and not each.healthy and not _only_alarms(each.ailment)]
     if others:
         ailing = "; ".join(f"{each.name}: {each.ailment}" for each in others)
-        raise RefusedError(
+        raise EtcdRefusedError(
             f"etcd {etcd.role}: another member is not healthy ({ailing}). Nothing was changed. Mend that one first: "
             f"{etcd.command('state')}"
         )
     chosen = next(each for each in view.seen if each.name == name)
     if chosen.agent_error:
-        raise RefusedError(
+        raise EtcdRefusedError(
             f"{chosen.agent_error}. Nothing was changed. A new host for the member comes first: "
             f"./menagerie up {etcd.cluster.name}"
         )
     voting = bool(chosen.status and not chosen.status.learner)
     if chosen.healthy and voting and not although_healthy:
-        raise RefusedError(
+        raise EtcdRefusedError(
             f"{name} is healthy; replacing it would throw its data away and take a vote away meanwhile. Nothing was "
             f"changed. To do it all the same: {etcd.command('replace')} {name} --although-healthy"
         )

@@ -18,7 +18,7 @@ from clients.agent_client import AgentClient, AgentError
 from clients.waiting import wait_until
 from etcd.members import data_dir
 from operations.etcds.look import Etcd, View, look, mb, of_all
-from operations.etcds.snapshots import RefusedError, Snapshot, ago, better, refuse_wrong
+from operations.etcds.snapshots import EtcdRefusedError, Snapshot, ago, better, refuse_wrong
 from operations.record.journal import Journal, Report, Step
 
 BUMP = 10**9
@@ -77,7 +77,7 @@ def plan(
     *,
     accept_stale: bool = False,
 ) -> Plan:
-    """The restore, or RefusedError: foreign or old snapshots, agents that don't answer, no room. Touches nothing."""
+    """The restore, or EtcdRefusedError: foreign or old snapshots, agents that don't answer, no room. Touches nothing."""
     etcd = view.etcd
     ids = frozenset(status.cluster_id for _, status in view.answering)
     warnings: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ def plan(
         warnings = refuse_wrong(snapshot, etcd.cluster.name, etcd.role, had, now, accept_stale=accept_stale)
     silent = [each.agent_error for each in view.seen if each.agent_error]
     if silent:
-        raise RefusedError("every member's agent is needed. Nothing was changed.\n  " + "\n  ".join(silent))
+        raise EtcdRefusedError("every member's agent is needed. Nothing was changed.\n  " + "\n  ".join(silent))
     if not operation.has("swapping"):
         _refuse_without_room(view, snapshot.size if snapshot else 0)
     seen = max([view.revision, *(each.revision or 0 for each in known)])
@@ -100,7 +100,7 @@ def _refuse_another(etcd: Etcd, snapshot: Snapshot | None, operation: Journal) -
     begun, chosen = operation.facts["snapshot"], snapshot.id if snapshot else EMPTY
     if chosen != begun:
         how = "--to-empty" if begun == EMPTY else f"--snapshot {begun} (or --file)"
-        raise RefusedError(
+        raise EtcdRefusedError(
             f"a restore of etcd {etcd.role} from {begun} was cut short while members were stopped. "
             f"Finish that one first: {etcd.command('restore')} {how}"
         )
@@ -117,7 +117,7 @@ def _refuse_without_room(view: View, size: int) -> None:
         way = (
             f"Nothing was changed. What earlier restores kept goes with: {view.etcd.command('forget')} --older-than 0s"
         )
-        raise RefusedError("\n  ".join((*full, way)))
+        raise EtcdRefusedError("\n  ".join((*full, way)))
 
 
 def begin(made: Plan, operation: Journal, report: Report) -> None:
@@ -142,7 +142,7 @@ def begin(made: Plan, operation: Journal, report: Report) -> None:
 
 
 def bring_beside(made: Plan, operation: Journal, step: Step, report: Report) -> None:
-    """Fetch and prepare on all members; they serve on. RefusedError where the snapshot is not whole."""
+    """Fetch and prepare on all members; they serve on. EtcdRefusedError where the snapshot is not whole."""
     begin(made, operation, report)
     token, bump = operation.facts["token"], int(operation.facts["bump"])
     with step("fetch"):
@@ -187,7 +187,7 @@ def _fetch(made: Plan, token: str, report: Report) -> None:
     except AgentError as error:
         if made.snapshot is None or not any(word in str(error) for word in _BAD):
             raise
-        raise RefusedError(
+        raise EtcdRefusedError(
             f"snapshot {made.snapshot.id}: {error}.{better(made.known, made.snapshot)}. Nothing was changed."
         ) from None
 
@@ -226,7 +226,7 @@ def _hand_over(agent: AgentClient, file: BinaryIO, size: int, token: str, report
     while taken < size:
         file.seek(taken)
         if not (piece := file.read(PIECE_BYTES)):
-            raise RefusedError(
+            raise EtcdRefusedError(
                 f"the snapshot became shorter while it was read: {taken} of {size} bytes. Nothing was changed."
             )
         body = {"size": size, "offset": taken, "piece": base64.b64encode(piece).decode()}

@@ -12,11 +12,12 @@ from typing import Any
 
 from clients.agent_client import AgentError
 from clients.etcd_client import EtcdError
-from clients.waiting import TimedOutError, wait_until
+from clients.waiting import wait_until
+from cluster.errors import FailedError, TimedOutError
 from operations.etcds import leader
 from operations.etcds.look import Etcd, View, look, lost_quorum
 from operations.etcds.payloads import Host, as_config, differences, etcd_version, hindrances, hosts
-from operations.etcds.snapshots import RefusedError
+from operations.etcds.snapshots import EtcdRefusedError
 from operations.record.journal import Journal, Report, Step
 
 BACK_S = 300
@@ -26,10 +27,6 @@ _BACK = (
     'etcd goes back one minor release at a time, and only after "etcdctl downgrade enable"; '
     'docs/how-to/etcd-roll.md, "Go back to an older etcd", has the steps'
 )
-
-
-class RollStoppedError(Exception):
-    """A host did not become its payload; the text says what helps. No host after it was touched."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class Plan:
 def plan(
     cluster: str, views: Sequence[View], texts: Mapping[str, str], roles: Sequence[str], stale: Callable[[], str]
 ) -> Plan:
-    """The roll of the hosts with members of `roles`, or RefusedError with all that stands in its way. Touches nothing.
+    """The roll of the hosts with members of `roles`, or EtcdRefusedError with all that stands in its way. Touches nothing.
 
     views: of all etcds. texts: as `hosts` takes them. stale: why there is no fresh backup of main, "" where there is one.
     """
@@ -85,7 +82,7 @@ def plan(
     if todo and "main" in {each.etcd.role for each in views if _on(each, todo)} and (why := stale()):
         found.append(why)
     if found:
-        raise RefusedError("nothing was changed:\n  " + "\n  ".join(found))
+        raise EtcdRefusedError("nothing was changed:\n  " + "\n  ".join(found))
     return Plan(cluster, tuple(roles), tuple(views), tuple(changes))
 
 
@@ -180,13 +177,13 @@ def _payload(host: Host) -> dict[str, Any]:
 
 
 def roll(made: Plan, operation: Journal, step: Step, report: Report) -> tuple[View, ...]:
-    """Do it; all etcds as they are then. RollStoppedError where a host does not become its payload."""
+    """Do it; all etcds as they are then. FailedError where a host does not become its payload."""
     for change in made.changes:
         with step(change.host.name):
             try:
                 _one(made, change.host, report)
-            except (AgentError, EtcdError, TimedOutError, RefusedError) as error:
-                raise RollStoppedError(_way_on(made, change.host, error)) from None
+            except (AgentError, EtcdError, TimedOutError, EtcdRefusedError) as error:
+                raise FailedError(_way_on(made, change.host, error), code="roll-stopped") from None
             operation.done(f"host {change.host.name}", payload=change.host.wanted[:16])
     return tuple(look(view.etcd) for view in made.views)
 
@@ -207,7 +204,7 @@ def _hand_over(etcd: Etcd, host: Host, made: Plan, report: Report) -> None:
     others = [each for each in view.seen if each.member.host != host.name]
     if ailing := [each for each in others if each.ailment and "alarm" not in each.ailment.lower()]:
         told = "; ".join(f"{each.name}: {each.ailment}" for each in ailing)
-        raise RefusedError(f"etcd {etcd.role}: another member is not healthy ({told})")
+        raise EtcdRefusedError(f"etcd {etcd.role}: another member is not healthy ({told})")
     if view.leader is None or view.leader.member.host != host.name or not others:
         return
     names = [change.host.name for change in made.changes]

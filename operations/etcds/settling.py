@@ -24,7 +24,7 @@ def once_settled(ask: Callable[[], _T], report: Report) -> _T:
         try:
             answers.append(ask())
         except EtcdError as error:
-            if not error.passing:
+            if not error.retryable:
                 raise
             return str(error).splitlines()[-1]
         return ""

@@ -9,14 +9,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from cluster.errors import RefusedError
 from cluster.reading import UnreadableError, read_text
 
 FRESH = timedelta(hours=24)
 """An older snapshot is restored only on demand: what came since is lost."""
 
 
-class RefusedError(Exception):
+class EtcdRefusedError(RefusedError):
     """A verb won't begin, and has touched nothing; the text says why and what helps."""
+
+    code = "etcd-refused"
 
 
 @dataclass(frozen=True)
@@ -45,27 +48,27 @@ class Snapshot:
 def choose(known: Sequence[Snapshot], snapshot_id: str = "") -> Snapshot:
     """The snapshot of that id, or whose id begins so; without one the newest verified, else the newest.
 
-    RefusedError where there is none.
+    EtcdRefusedError where there is none.
     """
     newest_first = sorted(known, key=lambda each: each.time, reverse=True)
     if not newest_first:
-        raise RefusedError("there is no snapshot; give one as a file: --file SNAPSHOT")
+        raise EtcdRefusedError("there is no snapshot; give one as a file: --file SNAPSHOT")
     if not snapshot_id:
         return next((each for each in newest_first if each.verified_at), newest_first[0])
     found = [each for each in newest_first if each.id.startswith(snapshot_id)]
     if len(found) != 1:
         what = "no snapshot" if not found else f"{len(found)} snapshots"
-        raise RefusedError(f"{what} with an id that begins with {snapshot_id}; the newest is {newest_first[0].id}")
+        raise EtcdRefusedError(f"{what} with an id that begins with {snapshot_id}; the newest is {newest_first[0].id}")
     return found[0]
 
 
 def from_file(path: Path, role: str, *, no_facts: bool) -> Snapshot:
     """A snapshot of the operator's, with its facts from FILE.json beside it.
 
-    RefusedError where there are no facts, unless `no_facts`: then it is taken as it is, by the digest that it ends with.
+    EtcdRefusedError where there are no facts, unless `no_facts`: then it is taken as it is, by the digest that it ends with.
     """
     if not path.is_file():
-        raise RefusedError(f"{path}: no such file")
+        raise EtcdRefusedError(f"{path}: no such file")
     bare = Snapshot(
         id=path.name,
         etcd=role,
@@ -77,18 +80,18 @@ def from_file(path: Path, role: str, *, no_facts: bool) -> Snapshot:
     if no_facts:
         return bare
     if not beside.exists():
-        raise RefusedError(
+        raise EtcdRefusedError(
             f"{path} has no facts beside it in {beside.name}, so nothing says which cluster it is from; "
             "to restore it all the same: --no-facts"
         )
     try:
         return _with_facts(bare, json.loads(read_text(beside)))
     except UnreadableError as error:
-        raise RefusedError(str(error)) from None
+        raise EtcdRefusedError(str(error)) from None
     except _NotFactsError as error:
-        raise RefusedError(f"{beside} is not a snapshot's facts: {error}") from None
+        raise EtcdRefusedError(f"{beside} is not a snapshot's facts: {error}") from None
     except (ValueError, RecursionError):
-        raise RefusedError(f"{beside} is not a snapshot's facts: it isn't JSON") from None
+        raise EtcdRefusedError(f"{beside} is not a snapshot's facts: it isn't JSON") from None
 
 
 class _NotFactsError(Exception):
@@ -121,24 +124,24 @@ def _with_facts(bare: Snapshot, told: object) -> Snapshot:
 def refuse_wrong(
     snapshot: Snapshot, cluster: str, role: str, cluster_ids: frozenset[str], now: datetime, *, accept_stale: bool
 ) -> tuple[str, ...]:
-    """What to warn of. RefusedError where a snapshot is another etcd's, or too old.
+    """What to warn of. EtcdRefusedError where a snapshot is another etcd's, or too old.
 
     cluster_ids: those that this etcd has had: of its members, and of its snapshots.
     """
     if snapshot.cluster not in (None, cluster) or snapshot.etcd != role:
         whose = f"etcd {snapshot.etcd} of {snapshot.cluster or 'a cluster that nobody wrote down'}"
-        raise RefusedError(
+        raise EtcdRefusedError(
             f"snapshot {snapshot.id} is of {whose}, not of etcd {role} of {cluster}. Nothing was changed."
         )
     if snapshot.cluster_id and cluster_ids and snapshot.cluster_id not in cluster_ids:
         known = ", ".join(sorted(cluster_ids))
-        raise RefusedError(
+        raise EtcdRefusedError(
             f"snapshot {snapshot.id} is of the etcd with cluster id {snapshot.cluster_id}; this one has had {known}. "
             "Nothing was changed."
         )
     old = now - snapshot.time
     if old > FRESH and not accept_stale:
-        raise RefusedError(
+        raise EtcdRefusedError(
             f"snapshot {snapshot.id} is {ago(old)} old; all that came since would be lost. Nothing was changed. "
             "To restore it all the same: --accept-stale"
         )

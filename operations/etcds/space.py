@@ -8,7 +8,7 @@ from clients.etcd_client import MemberStatus
 from clients.waiting import wait_until
 from operations.etcds.look import Etcd, Seen, View, look, mb
 from operations.etcds.settling import once_settled
-from operations.etcds.snapshots import RefusedError
+from operations.etcds.snapshots import EtcdRefusedError
 from operations.record.journal import Journal, Report, Step
 
 RECOVER_STEPS = ("compact", "defragment", "disarm")
@@ -25,17 +25,17 @@ def need(status: MemberStatus) -> int:
 
 
 def refuse(view: View, *, after_compaction: bool = False) -> None:
-    """RefusedError where a member can't be asked, or has no room for its second copy. Touches nothing."""
+    """EtcdRefusedError where a member can't be asked, or has no room for its second copy. Touches nothing."""
     etcd = view.etcd
     if not view.has_quorum or view.leader is None:
-        raise RefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.command('state')}")
+        raise EtcdRefusedError(f"etcd {etcd.role} has no leader. Nothing was changed. See: {etcd.command('state')}")
     silent = [each for each in view.seen if each.status is None or each.agent_error]
     if silent:
         lines = (f"{each.name}: {each.agent_error or each.ailment}" for each in silent)
-        raise RefusedError("every member must answer. Nothing was changed.\n  " + "\n  ".join(lines))
+        raise EtcdRefusedError("every member must answer. Nothing was changed.\n  " + "\n  ".join(lines))
     full = [line for each, status in view.answering if (line := _no_room(each, status))]
     if full and not after_compaction:
-        raise RefusedError("\n  ".join(f"{line} Nothing was changed." for line in full))
+        raise EtcdRefusedError("\n  ".join(f"{line} Nothing was changed." for line in full))
 
 
 def _no_room(seen: Seen, status: MemberStatus) -> str:
@@ -59,7 +59,7 @@ def recover(view: View, operation: Journal, step: Step, report: Report) -> View:
         full = [(each, status) for each, status in after.answering if status.quota and status.size >= status.quota]
         if full:
             lines = (f"{each.name}: {mb(status.size)} of {mb(status.quota)}" for each, status in full)
-            raise RefusedError(
+            raise EtcdRefusedError(
                 f"etcd {etcd.role} is still full: {'; '.join(lines)}. Its keys take that much: delete some, or raise "
                 f"etcd.{etcd.role}.quota in the spec. The alarm stays."
             )
@@ -98,7 +98,7 @@ def _refuse_full(etcd: Etcd, name: str) -> None:
     seen = next(each for each in look(etcd).seen if each.name == name)
     line = _no_room(seen, seen.status) if seen.status and not seen.agent_error else ""
     if line:
-        raise RefusedError(f"{line} {name} was not touched.")
+        raise EtcdRefusedError(f"{line} {name} was not touched.")
 
 
 def _silent(etcd: Etcd, name: str) -> str:

@@ -18,6 +18,7 @@ from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
 from clients.etcd_client import EtcdClient
+from cluster.errors import FailedError
 
 PREFIX = "/registry/secrets/"
 PLAIN = "no key"
@@ -26,14 +27,12 @@ _HEAD = re.compile(rb"k8s:enc:[a-z]+:v[0-9]+:([^:]+):")
 _NEVER_IN_AGREEMENT = 10
 
 
-class StillEncryptsError(Exception):
-    """A key is needed by what it encrypted."""
-
-    def __init__(self, cluster: str, found: Counter[str], why: str) -> None:
-        which = "; ".join(f"key {name} still encrypts {count} secrets" for name, count in sorted(found.items()))
-        super().__init__(
-            f"{which}; it can't be removed{': ' + why if why else ''}. Run: ./menagerie keys rotate {cluster} encryption"
-        )
+def _still_encrypts(cluster: str, found: Counter[str], why: str) -> FailedError:
+    which = "; ".join(f"key {name} still encrypts {count} secrets" for name, count in sorted(found.items()))
+    return FailedError(
+        f"{which}; it can't be removed{': ' + why if why else ''}. Run: ./menagerie keys rotate {cluster} encryption",
+        code="still-encrypts",
+    )
 
 
 def key_of(value: bytes) -> str:
@@ -56,7 +55,7 @@ def rewrite(
 ) -> int:
     """Have every Secret encrypted with `key`, proven by etcd; how many were written for it.
 
-    May be cut off anywhere: a later run begins with what is left. StillEncryptsError where some can't be written.
+    May be cut off anywhere: a later run begins with what is left. FailedError where some can't be written.
     """
     written = 0
     core = client.CoreV1Api(api())
@@ -71,8 +70,8 @@ def rewrite(
                 tell(f"{done} of {len(left)} secrets written again")
             written += len(left) - len(refusals)
             if refusals:
-                raise StillEncryptsError(cluster, Counter(used for _, _, used in stale(etcd, key)), refusals[0])
-    raise StillEncryptsError(
+                raise _still_encrypts(cluster, Counter(used for _, _, used in stale(etcd, key)), refusals[0])
+    raise _still_encrypts(
         cluster,
         Counter(used for _, _, used in stale(etcd, key)),
         "others go on writing with it: is an API server behind?",

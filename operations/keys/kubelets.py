@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from clients.access import Access
 from cluster import shared
+from cluster.errors import FailedError
 from cluster.key_rings import RingName
 from cluster.pools import POOL_LABEL
 
@@ -27,15 +28,14 @@ RINGS = frozenset(_LISTS)
 _SHOWN = 10
 
 
-class KubeletsBehindError(Exception):
+def behind(cluster: str, late: Iterable[Late], again: str) -> FailedError:
     """Nodes that wait for an operator to take them along."""
-
-    def __init__(self, cluster: str, late: Iterable[Late], again: str) -> None:
-        super().__init__(
-            f"{told(late)}. Everything works as it is. Workers at sites follow by ./menagerie configure {cluster}, those in "
-            "the region by themselves within ten minutes; a Node whose machine is gone: kubectl delete node NAME. "
-            f"Then: {again}"
-        )
+    return FailedError(
+        f"{told(late)}. Everything works as it is. Workers at sites follow by ./menagerie configure {cluster}, those in "
+        "the region by themselves within ten minutes; a Node whose machine is gone: kubectl delete node NAME. "
+        f"Then: {again}",
+        code="kubelets-behind",
+    )
 
 
 @dataclass(frozen=True)

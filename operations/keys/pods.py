@@ -17,6 +17,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
+from cluster.errors import FailedError
 from operations.keys.trusted import ROOT
 
 SPREAD_S = 600.0
@@ -27,16 +28,15 @@ _READS_AGAIN = re.compile(r"(?:.*/)?kube-proxy:v1\.([0-9]+)\..*")
 _SINCE_MINOR = 36
 
 
-class PodsBehindError(Exception):
+def behind(late: Iterable[Late], since: datetime, again: str) -> FailedError:
     """Pods that may have read the authorities once, before the new one was among them."""
-
-    def __init__(self, late: Iterable[Late], since: datetime, again: str) -> None:
-        lines = "\n".join(f"  {each.command}" for each in late)
-        super().__init__(
-            f"these pods started before {since:%Y-%m-%d %H:%M} UTC, and mount the cluster's authorities: who read them once, at "
-            f"the start, loses the API once it shows a certificate of the new one. Make them anew, when it suits them:\n{lines}\n"
-            f"Then: {again}. Or, if you know that all that is left reads them again, or asks the API for nothing: --pods-follow"
-        )
+    lines = "\n".join(f"  {each.command}" for each in late)
+    return FailedError(
+        f"these pods started before {since:%Y-%m-%d %H:%M} UTC, and mount the cluster's authorities: who read them once, at "
+        f"the start, loses the API once it shows a certificate of the new one. Make them anew, when it suits them:\n{lines}\n"
+        f"Then: {again}. Or, if you know that all that is left reads them again, or asks the API for nothing: --pods-follow",
+        code="pods-behind",
+    )
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Protocol
 
+from cluster.errors import RefusedError
 from cluster.key_rings import FORMER, RINGS, WITH_FORMER, Ring, RingName
 from stacks.automation import ClusterStack, Summary
 from stacks.backend import PROJECT
-from stacks.errors import StackError
 from stacks.pki import ring_key
 
 Rings = Mapping[RingName, Ring]
@@ -28,17 +28,6 @@ class Stack(Protocol):
     def preview(self) -> Summary: ...
 
     def up(self) -> tuple[Summary, dict[str, object]]: ...
-
-
-class ForeignRingsError(StackError):
-    """This checkout's configuration lags behind what the stack was built with."""
-
-    def __init__(self, cluster: str, name: RingName, configured: Ring, built: Ring) -> None:
-        super().__init__(
-            f"{cluster}: key ring {name} was built with {built}, and the configuration of this checkout says "
-            f"{configured}: keys in use would be deleted. Take over Pulumi.{cluster}.yaml from whoever rotated it; "
-            f"it holds the line menagerie:{ring_key(name)}: {built}"
-        )
 
 
 def configured(stack: Stack) -> dict[RingName, Ring]:
@@ -77,11 +66,16 @@ def carried_over(stack: ClusterStack, outputs: Mapping[str, object]) -> Iterator
 
 
 def refuse_foreign(cluster: str, stack: Stack, outputs: Mapping[str, object]) -> None:
-    """ForeignRingsError where an `up` would skip a state: it must be at most a step from what was built."""
+    """RefusedError where an `up` would skip a state: it must be at most a step from what was built."""
     wanted = configured(stack)
     for name, ring in built(outputs).items():
         if wanted[name] != ring and not wanted[name].is_neighbour(ring):
-            raise ForeignRingsError(cluster, name, wanted[name], ring)
+            raise RefusedError(
+                f"{cluster}: key ring {name} was built with {ring}, and the configuration of this checkout says "
+                f"{wanted[name]}: keys in use would be deleted. Take over Pulumi.{cluster}.yaml from whoever rotated it; "
+                f"it holds the line menagerie:{ring_key(name)}: {ring}",
+                code="foreign-rings",
+            )
 
 
 def configure(stack: Stack, name: RingName, ring: Ring) -> None:

@@ -18,6 +18,7 @@ from kubernetes.client.exceptions import ApiException
 from clients.access import Access
 from clients.etcd_client import EtcdClient, EtcdError
 from clients.waiting import wait_until
+from cluster.errors import FailedError, RefusedError
 from cluster.key_rings import Ring, RingName, key_name
 from operations.keys import encryption, kubelets, pods, published, reports, rings, service_account, trusted
 from operations.keys.rings import Stack
@@ -29,35 +30,6 @@ _TARGET, _NONE = "rotating-to", "none"
 """Key of the generation that a run goes to, so that none begins another rotation for an end that was cut off."""
 _SINCE, _BEGUN = "at-work-since", "begun"
 """Key of the state of a ring, and since when all have worked in it."""
-
-
-class UnfinishedError(Exception):
-    """The stack is not as its spec says, so its update would change more than keys."""
-
-    def __init__(self, cluster: str, changes: int) -> None:
-        super().__init__(
-            f"an update of {cluster} would change {changes} resources before any key is: bring it to its spec first, "
-            f"./menagerie up {cluster} (./menagerie preview {cluster} shows what would change)"
-        )
-
-
-class NotYetError(Exception):
-    """What the former key made may still be in use."""
-
-    def __init__(self, cluster: str, name: RingName, until: datetime) -> None:
-        super().__init__(
-            f"{name}: tokens of the former key may be in use until {until:%Y-%m-%d %H:%M} UTC; the new key signs already. "
-            f"After that: ./menagerie keys rotate {cluster} {name} (or let it wait: --wait)"
-        )
-
-
-class NoWayBackError(Exception):
-    """The former generation is gone."""
-
-    def __init__(self, cluster: str, name: RingName) -> None:
-        super().__init__(
-            f"{name} has one generation, and no other to go back to; for a new one: ./menagerie keys rotate {cluster} {name}"
-        )
 
 
 @dataclass(frozen=True)
@@ -101,21 +73,25 @@ class Rotation:
         self._again = ""
 
     def plan(self, *, back: bool = False) -> tuple[Ring, ...]:
-        """The states from the present one on, itself first. NoWayBackError, ForeignRingsError."""
+        """The states from the present one on, itself first. Raises RefusedError."""
         rings.refuse_foreign(self._cluster, self._stack, self._outputs)
         now = rings.configured(self._stack)[self._name]
         if now.is_stable and self._recall(_TARGET) == str(now.at_work):
             # The last step of a run that was cut off in it.
             return (now,)
         if back and now.is_stable:
-            raise NoWayBackError(self._cluster, self._name)
+            raise RefusedError(
+                f"{self._name} has one generation, and no other to go back to; "
+                f"for a new one: ./menagerie keys rotate {self._cluster} {self._name}",
+                code="no-way-back",
+            )
         return (now, *now.steps(back=back))
 
     def run(self, *, back: bool = False, wait: bool = False, pods_follow: bool = False) -> Rotated:
-        """Go to the end. KubeletsBehindError where workers wait for an operator.
+        """Go to the end. FailedError where workers wait for an operator.
 
-        wait: also for tokens of a former key; NotYetError without. pods_follow: an operator knows that pods that started
-        long ago read the authorities again; PodsBehindError without.
+        wait: also for tokens of a former key; FailedError without. pods_follow: an operator knows that pods that started
+        long ago read the authorities again; FailedError without.
         """
         self._wait_for_tokens_too, self._pods_follow = wait, pods_follow
         self._again = f"./menagerie keys rotate {self._cluster} {self._name}{' --back' if back else ''}"
@@ -136,9 +112,13 @@ class Rotation:
         return Rotated(self._name, began, now, self._rewritten)
 
     def _refuse_unfinished(self) -> None:
-        """UnfinishedError where the stack is not as its spec says, and the proof that hosts are as the stack."""
+        """RefusedError where the stack is not as its spec says, and the proof that hosts are as the stack."""
         if changes := self._stack.preview().changed:
-            raise UnfinishedError(self._cluster, changes)
+            raise RefusedError(
+                f"an update of {self._cluster} would change {changes} resources before any key is: bring it to its spec first, "
+                f"./menagerie up {self._cluster} (./menagerie preview {self._cluster} shows what would change)",
+                code="not-as-its-spec",
+            )
         self._prove(None)
 
     def _go_to(self, ring: Ring) -> None:
@@ -215,27 +195,27 @@ class Rotation:
                 self._prove_pods(now)
 
     def _prove_kubelets(self, now: Ring, needs: kubelets.Needs) -> None:
-        """Wait for kubelets that follow by themselves. KubeletsBehindError for others: a run that waited would hold the cluster,
+        """Wait for kubelets that follow by themselves. FailedError for others: a run that waited would hold the cluster,
         and keep `configure` out."""
 
         def missing() -> str:
             late = kubelets.late(kubelets.said(self._access), needs)
             if not all(each.in_region for each in late):
-                raise kubelets.KubeletsBehindError(self._cluster, late, self._again)
+                raise kubelets.behind(self._cluster, late, self._again)
             return kubelets.told(late)
 
         self._wait(missing)
         self._done(f"every kubelet follows {self._name} {now}")
 
     def _prove_pods(self, now: Ring) -> None:
-        """Wait until pods that follow have followed. PodsBehindError where some may not."""
+        """Wait until pods that follow have followed. FailedError where some may not."""
         spread = datetime.fromisoformat(self._at_work_since(now) or "") + timedelta(seconds=self._spread_s)
         self._wait_until(spread, "pods have the cluster's authorities")
         if self._pods_follow:
             self._done(f"pods follow {self._name} {now}, by the operator's word")
             return
         if late := pods.late(self._access.api(), spread):
-            raise pods.PodsBehindError(late, spread, self._again)
+            raise pods.behind(late, spread, self._again)
         self._done(f"every pod follows {self._name} {now}")
 
     def _wait_for_tokens(self, now: Ring) -> None:
@@ -243,7 +223,11 @@ class Rotation:
         service_account.refuse_endless(self._cluster, api, since.timestamp())
         until = since + service_account.longest_life(api)
         if datetime.now(UTC) < until and not self._wait_for_tokens_too:
-            raise NotYetError(self._cluster, self._name, until)
+            raise FailedError(
+                f"{self._name}: tokens of the former key may be in use until {until:%Y-%m-%d %H:%M} UTC; the new key signs "
+                f"already. After that: ./menagerie keys rotate {self._cluster} {self._name} (or let it wait: --wait)",
+                code="not-yet",
+            )
         self._wait_until(until, "tokens have ended")
 
     def _wait_until(self, moment: datetime, what: str) -> None:

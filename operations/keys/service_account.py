@@ -13,24 +13,13 @@ from datetime import timedelta
 from kubernetes import client
 
 from clients.access import API_TIMEOUT_S
+from cluster.errors import FailedError
 from operations.keys.pods import pods
 
 _LONGEST = timedelta(hours=25)
 """A kubelet renews after a day at the latest, and looks now and then."""
 _USUAL = timedelta(hours=1)
 _SLACK = timedelta(minutes=10)
-
-
-class TokensInSecretsError(Exception):
-    """Secrets hold tokens that no kubelet renews."""
-
-    def __init__(self, cluster: str, names: list[str]) -> None:
-        shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-        super().__init__(
-            f"the former key of service accounts signed tokens that lie in Secrets and never end: {shown}. Delete them, or "
-            "make them anew: kubectl delete secret NAME, then apply it again (kubernetes.io/service-account-token). Then: "
-            f"./menagerie keys rotate {cluster} service-account"
-        )
 
 
 def longest_life(api: client.ApiClient) -> timedelta:
@@ -40,17 +29,23 @@ def longest_life(api: client.ApiClient) -> timedelta:
 
 
 def refuse_endless(cluster: str, api: client.ApiClient, before: float) -> None:
-    """TokensInSecretsError where Secrets with tokens are older than `before`, Unix time."""
+    """FailedError where Secrets with tokens are older than `before`, Unix time."""
     kept = client.CoreV1Api(api).list_secret_for_all_namespaces(
         field_selector="type=kubernetes.io/service-account-token", _request_timeout=API_TIMEOUT_S
     )
-    names = [
+    names = sorted(
         f"{each.metadata.namespace}/{each.metadata.name}"
         for each in kept.items
         if each.metadata.creation_timestamp.timestamp() < before
-    ]
+    )
     if names:
-        raise TokensInSecretsError(cluster, sorted(names))
+        shown = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+        raise FailedError(
+            f"the former key of service accounts signed tokens that lie in Secrets and never end: {shown}. Delete them, or "
+            "make them anew: kubectl delete secret NAME, then apply it again (kubernetes.io/service-account-token). Then: "
+            f"./menagerie keys rotate {cluster} service-account",
+            code="endless-tokens",
+        )
 
 
 def _seconds(pod: client.V1Pod) -> Iterator[int]:

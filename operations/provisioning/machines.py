@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from ipaddress import IPv4Address, IPv4Network
 
+from cluster.errors import RefusedError
 from cluster.fields import did_you_mean
 from cluster.packages import needed
 from cluster.provisioning import Provisioning
 from cluster.sites import Site
 from cluster.spec import Cluster
-
-
-class NothingToProvisionError(Exception):
-    """No machine is meant: no site has provisioning, or a limit fits none."""
 
 
 @dataclass(frozen=True)
@@ -59,17 +56,20 @@ def normal_mac(mac: str) -> str:
 def machines(cluster: Cluster, limit: Sequence[str] = ()) -> tuple[Machine, ...]:
     """The machines of all provisioned sites, or of them those whose name, rack or site fits one of `limit`.
 
-    Raises NothingToProvisionError when that is none, or one of `limit` fits none.
+    Raises RefusedError when that is none, or one of `limit` fits none.
     """
     found = tuple(every(cluster))
     if not found:
-        raise NothingToProvisionError(
-            f"{cluster.name} has no machines to install: no site with machines has provisioning; see docs/how-to/provisioning.md"
+        raise RefusedError(
+            f"{cluster.name} has no machines to install: no site with machines has provisioning; see docs/how-to/provisioning.md",
+            code="nothing-to-provision",
         )
     for pattern in limit:
         if not any(_fits(machine, pattern) for machine in found):
             near = did_you_mean(pattern, [machine.name for machine in found])
-            raise NothingToProvisionError(f"--limit {pattern} fits no machine of {cluster.name}{near}")
+            raise RefusedError(
+                f"--limit {pattern} fits no machine of {cluster.name}{near}", code="nothing-to-provision"
+            )
     return tuple(one for one in found if not limit or any(_fits(one, pattern) for pattern in limit))
 
 

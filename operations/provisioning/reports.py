@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
+from cluster.errors import FailedError
 from operations.provisioning.known_hosts import parse_key
 from operations.provisioning.machines import Machine
 
@@ -23,10 +24,6 @@ REFUSALS = {
     "several-disks": "several disks fit provisioning.disk; it must mean one",
     "holds-something": "its disk holds something, and is left alone; to overwrite it: machines render --wipe, and install again",
 }
-
-
-class ReportsError(Exception):
-    """Nothing can be heard at the address that the spec names."""
 
 
 @dataclass
@@ -91,9 +88,10 @@ def listening(url: str, reports: Reports) -> Iterator[None]:
     try:
         server = ThreadingHTTPServer((parts.hostname, parts.port), _handler(reports))
     except OSError as error:
-        raise ReportsError(
+        raise FailedError(
             f"machines can't be heard at {url} (provisioning.reports): {error.strerror}; it must be an address of this "
-            "machine, and nothing else may listen there"
+            "machine, and nothing else may listen there",
+            code="reports",
         ) from None
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)

@@ -8,14 +8,11 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from pathlib import Path
 
+from cluster.errors import RefusedError
 from cluster.provisioning import Bmcs
 from cluster.reading import UnreadableError, read_text
 
 _PIN = re.compile(r"(\S+)\s+(?:sha256:)?((?:[0-9A-Fa-f]{2}:?){32})")
-
-
-class TrustError(Exception):
-    """A file of certificates or pins, or a login, that can't be used."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +27,9 @@ class Login:
         """From ``user:password``; the password may hold more colons. What is wrong is never repeated."""
         user, colon, password = secret.strip("\r\n").partition(":")
         if not (user and colon and password):
-            raise TrustError(f"the secret {name} isn't user:password; store it again with: ./menagerie secret")
+            raise RefusedError(
+                f"the secret {name} isn't user:password; store it again with: ./menagerie secret", code="bmc-trust"
+            )
         return cls(user, password)
 
 
@@ -49,13 +48,14 @@ class Trust:
         try:
             text = read_text(path)
         except UnreadableError as error:
-            raise TrustError(
-                f"{path} can't be read ({error.reason}), and BMCs are verified by it; docs/how-to/provisioning.md says how to make it"
+            raise RefusedError(
+                f"{path} can't be read ({error.reason}), and BMCs are verified by it; docs/how-to/provisioning.md says how to make it",
+                code="bmc-trust",
             ) from None
         if not bmcs.ca:
             return cls(pins=parse_pins(text, str(path)))
         if "-----BEGIN CERTIFICATE-----" not in text:
-            raise TrustError(f"{path} holds no certificate in PEM")
+            raise RefusedError(f"{path} holds no certificate in PEM", code="bmc-trust")
         return cls(ca=path)
 
 
@@ -72,10 +72,14 @@ def parse_pins(text: str, file: str) -> dict[IPv4Address, str]:
         except ValueError:
             address = None
         if match is None or address is None:
-            raise TrustError(
-                f"{file}:{number}: not an address and a SHA-256; write: 10.9.254.11 sha256:<64 hex digits>"
+            raise RefusedError(
+                f"{file}:{number}: not an address and a SHA-256; write: 10.9.254.11 sha256:<64 hex digits>",
+                code="bmc-trust",
             )
         if address in found:
-            raise TrustError(f"{file}:{number}: {address} has a pin above already; remove the one that isn't its own")
+            raise RefusedError(
+                f"{file}:{number}: {address} has a pin above already; remove the one that isn't its own",
+                code="bmc-trust",
+            )
         found[address] = match[2].replace(":", "").lower()
     return found

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
+from cluster.errors import LockedError
 from operations.record.model import Record, State, ago
 
 
-class LockedError(Exception):
+def locked(record: Record, silent_s: float, *, lives: bool) -> LockedError:
     """Somebody else's operation holds the cluster, or one has to be gone on with first."""
-
-    def __init__(self, record: Record, silent_s: float, *, lives: bool) -> None:
-        self.record = record
-        named = f"{record.cluster} is locked by {record.held_by}, last heard of {ago(silent_s)}."
-        unlock = f"./menagerie unlock {record.cluster} --operation {record.id}"
-        if lives:
-            super().__init__(
-                f"{named} Wait for its end, which this shows: ./menagerie operations {record.cluster}\n"
-                f"  if you know that it does nothing any more: {unlock} --take-over"
-            )
-            return
-        done = ", ".join(step.name for step in record.steps) or "no step"
-        super().__init__(
-            f"{named} It was cut short; done are: {done}.\n"
-            f"  go on with it: {record.command}\n"
-            f"  or, when you have seen to what it left half done: {unlock}"
+    named = f"{record.cluster} is locked by {record.held_by}, last heard of {ago(silent_s)}."
+    unlock = f"./menagerie unlock {record.cluster} --operation {record.id}"
+    if lives:
+        return LockedError(
+            f"{named} Wait for its end, which this shows: ./menagerie operations {record.cluster}\n"
+            f"  if you know that it does nothing any more: {unlock} --take-over"
         )
+    done = ", ".join(step.name for step in record.steps) or "no step"
+    return LockedError(
+        f"{named} It was cut short; done are: {done}.\n"
+        f"  go on with it: {record.command}\n"
+        f"  or, when you have seen to what it left half done: {unlock}"
+    )
 
 
-class TakenOverError(Exception):
+class TakenOverError(LockedError):
     """Somebody else has the cluster now, so this run has stopped."""
+
+    code = "taken-over"
 
     def __init__(self, own: Record, by: Record | None) -> None:
         whom = f"taken over by {by.held_by}" if by else "ended: its record is gone, or a newer Menagerie's"

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from clients.access import Access
-from operations.record.errors import LockedError
+from cluster.errors import RefusedError
+from operations.record.errors import locked
 from operations.record.holder import Holder
 from operations.record.model import CURRENT, HISTORY, Record, State, parse
 from operations.record.store import ConflictError, RecordStore, bucket_store, has_local, local_store
 from operations.record.take import look
-
-
-class NotHeldError(Exception):
-    """No such operation holds the cluster."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ def unlock(cluster: str, access: Access | None, operation: str, *, take_over: bo
     """Free the cluster of an operation, by its id. The record as it was.
 
     take_over: also while its heartbeat is fresh; its run notices and stops. Raises LockedError without that,
-    NotHeldError, and RecordStoreError.
+    RefusedError, and RecordStoreError.
     """
     for store in stores(cluster, access):
         kept = store.read(CURRENT)
@@ -67,7 +64,7 @@ def unlock(cluster: str, access: Access | None, operation: str, *, take_over: bo
             continue
         lives, silent_s = look(kept, found, store.now())
         if lives and not take_over:
-            raise LockedError(found, silent_s, lives=True)
+            raise locked(found, silent_s, lives=True)
         ended = found.model_copy(
             update={
                 "run": uuid.uuid4().hex,
@@ -82,8 +79,9 @@ def unlock(cluster: str, access: Access | None, operation: str, *, take_over: bo
             return unlock(cluster, access, operation, take_over=take_over)
         store.put(ended.key, ended.to_bytes())
         return found
-    raise NotHeldError(
-        f"no operation {operation} holds {cluster}; who does, and what was done: ./menagerie operations {cluster}"
+    raise RefusedError(
+        f"no operation {operation} holds {cluster}; who does, and what was done: ./menagerie operations {cluster}",
+        code="not-held",
     )
 
 

@@ -19,6 +19,7 @@ from obstore.store import LocalStore
 
 from clients.access import STATE, Access
 from clients.buckets import open_bucket
+from cluster.errors import FailedError
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -31,8 +32,10 @@ Version = Mapping[str, str]
 """What the store calls an object as it is now."""
 
 
-class RecordStoreError(Exception):
+class RecordStoreError(FailedError):
     """The store does not answer, or refuses; the text is the store's own."""
+
+    code = "no-record"
 
 
 class ConflictError(Exception):

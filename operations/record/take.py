@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from operations.record.errors import LockedError
+from operations.record.errors import locked
 from operations.record.model import CURRENT, Record, State, parse
 from operations.record.operation import Operation, Report
 from operations.record.store import ConflictError, Kept, RecordStore, RecordStoreError
@@ -41,11 +41,11 @@ def _successor(store: RecordStore, kept: Kept, found: Record, own: Record) -> Re
         return own
     lives, silent_s = look(kept, found, store.now())
     if lives:
-        raise LockedError(found, silent_s, lives=True)
+        raise locked(found, silent_s, lives=True)
     if found.is_same_as(own):
         return own.model_copy(update={"id": found.id, "since": found.since, "steps": found.steps})
     if not found.repeatable:
-        raise LockedError(found, silent_s, lives=False)
+        raise locked(found, silent_s, lives=False)
     ended = found.model_copy(update={"state": State.OVER, "result": "cut short", "ended": kept.modified})
     store.put(ended.key, ended.to_bytes())
     return own

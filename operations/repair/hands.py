@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 
 from kubernetes import client
 
-from clients.waiting import Report, TimedOutError, wait_until
+from clients.waiting import Report, wait_until
+from cluster.errors import TimedOutError
 from operations.drain import Pause
 from operations.provisioning.bmc import Bmc
 from operations.provisioning.install import Connect, Waits

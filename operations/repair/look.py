@@ -14,6 +14,7 @@ from kubernetes import client
 from clients.access import API_TIMEOUT_S
 from clients.nodes import in_the_region
 from clients.waiting import is_ready
+from cluster.errors import RefusedError
 from cluster.fields import did_you_mean
 from cluster.pools import POOL_LABEL
 from cluster.repair import Action, Repair
@@ -27,10 +28,6 @@ from operations.repair.records import Record
 
 BY = "repair"
 """Who marks nodes."""
-
-
-class UnknownHostError(Exception):
-    """A limit that fits no node."""
 
 
 class Step(StrEnum):
@@ -150,7 +147,7 @@ def _places(cluster: Cluster, nodes: Iterable[client.V1Node]) -> dict[str, Membe
 def plan(around: Around, limit: Sequence[str] = (), with_bmc: Collection[str] = ()) -> Plan:
     """What is to be done. limit: names of hosts, pools, racks or sites, or patterns. with_bmc: hosts that have one.
 
-    Raises UnknownHostError for one of `limit` that fits nothing.
+    Raises RefusedError for one of `limit` that fits nothing.
     """
     seen = see(around)
     api = around.api()
@@ -185,7 +182,7 @@ def limited(members: Sequence[Member], limit: Sequence[str]) -> list[Member]:
     for pattern in limit:
         if not any(fits(member, pattern) for member in members):
             near = did_you_mean(pattern, [member.name for member in members])
-            raise UnknownHostError(f"{pattern} fits no node, pool, rack or site{near}")
+            raise RefusedError(f"{pattern} fits no node, pool, rack or site{near}", code="unknown-host")
     return [member for member in members if not limit or any(fits(member, pattern) for pattern in limit)]
 
 

@@ -38,7 +38,7 @@ def with_bmc(cluster: Cluster) -> Mapping[str, Machine]:
 def tools(
     cluster: Cluster, folder: Path, access: Access, executor: Executor, rules: Rules, up: Callable[[], None]
 ) -> Tools:
-    """folder: that of cluster.yaml. up: runs `up`. Raises TrustError where a BMC's secret or certificate is missing."""
+    """folder: that of cluster.yaml. up: runs `up`. Raises RefusedError where a BMC's secret or certificate is missing."""
     machines = with_bmc(cluster)
     connect = bmcs.connections(cluster, folder, tuple(machines.values()))
     back_s = cluster.spec.repair.node_startup / 1000

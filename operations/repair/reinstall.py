@@ -66,4 +66,4 @@ class Reinstaller:
         work = configure.plan(self.cluster, self.access, configure.Request(limit=host))
         done, _ = configure.configure_in_turn(work, configure.tokens(self.cluster, self.access, report))
         if not done.succeeded:
-            raise HandsError(f"it was installed anew and not configured: {configure.WorkersError(done)}")
+            raise HandsError(f"it was installed anew and not configured: {configure.workers_error(done)}")

@@ -20,7 +20,8 @@ from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
 from clients.remote.executor import UNREACHABLE
-from clients.waiting import Report, TimedOutError, wait_until
+from clients.waiting import Report, wait_until
+from cluster.errors import TimedOutError
 from cluster.quantities import format_duration_ms
 from operations import removals
 from operations.breaker import Removal, decide

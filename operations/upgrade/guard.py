@@ -7,6 +7,7 @@ from collections.abc import Collection
 from dataclasses import asdict
 
 from clients.access import Access
+from cluster.errors import RefusedError
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
 from operations.upgrade import versions
@@ -14,10 +15,6 @@ from operations.upgrade import versions
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 """A few columns of each object ("Kubernetes API Concepts"), of nodes also those that `kubectl get -o wide` shows alone."""
 _COLUMNS = ("Name", "Version", "Container-Runtime")
-
-
-class OtherReleaseError(Exception):
-    """The API runs another version than the spec says."""
 
 
 def other_release(cluster: Cluster, access: Access) -> str:
@@ -33,9 +30,9 @@ def other_release(cluster: Cluster, access: Access) -> str:
 
 
 def refuse_other_release(cluster: Cluster, access: Access) -> None:
-    """OtherReleaseError with what to run instead. A cluster whose API does not answer is `up`'s to repair."""
+    """RefusedError with what to run instead. A cluster whose API does not answer is `up`'s to repair."""
     if told := other_release(cluster, access):
-        raise OtherReleaseError(told)
+        raise RefusedError(told, code="other-release")
 
 
 def other_workers(cluster: Cluster, access: Access, roles: Collection[str] = ()) -> frozenset[str]:

@@ -14,8 +14,9 @@ from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S
 from clients.nodes import programs
-from clients.waiting import Report, TimedOutError, held_back, is_ready, verdict, wait_until
+from clients.waiting import Report, held_back, is_ready, verdict, wait_until
 from cluster import preflight
+from cluster.errors import TimedOutError
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
 from operations.drain import Mark, Pause, Rules, cordon, empty, mark_of, uncordon, way_out

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from clients.access import Access
-from clients.waiting import Report, TimedOutError
+from clients.waiting import Report
+from cluster.errors import FailedError, TimedOutError
 from cluster.images import by_digest, kube_proxy
 from cluster.sources import without_checksum
 from cluster.spec import Cluster
@@ -49,29 +50,15 @@ class Choices:
     at_once: int = 64
 
 
-class NotUpgradableError(Exception):
-    """The upgrade may not begin, or go on; the text has every reason with its way out."""
-
-    def __init__(self, plan: Plan, found: list[str]) -> None:
-        listed = "\n  ".join(found)
-        super().__init__(f"{plan.cluster} can't go to {plan.goal} yet; nothing was touched:\n  {listed}")
-
-
-class HostsError(Exception):
-    """Workers failed. The text names them and what is left."""
-
-    def __init__(self, plan: Plan, rolled: Rolled) -> None:
-        failed = [f"{each.host}: {each.text}" for each in rolled.outcomes if each.state is State.FAILED]
-        left = [each.host for each in rolled.outcomes if each.state is State.NOT_BEGUN]
-        done = sum(each.state is State.DONE for each in rolled.outcomes)
-        lines = [f"{done} of {len(rolled.outcomes)} workers run {plan.goal}", *failed]
-        if left:
-            lines.append(f"{rolled.why_stopped}; not begun: {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")
-        super().__init__("\n  ".join(lines) + "\n" + way_on(plan))
-
-
-class StoppedError(Exception):
-    """A stage did not come to its end; no host after it was touched. The text ends with the commands that go on from here."""
+def _workers_failed(plan: Plan, rolled: Rolled) -> FailedError:
+    """The text names them and what is left."""
+    failed = [f"{each.host}: {each.text}" for each in rolled.outcomes if each.state is State.FAILED]
+    left = [each.host for each in rolled.outcomes if each.state is State.NOT_BEGUN]
+    done = sum(each.state is State.DONE for each in rolled.outcomes)
+    lines = [f"{done} of {len(rolled.outcomes)} workers run {plan.goal}", *failed]
+    if left:
+        lines.append(f"{rolled.why_stopped}; not begun: {', '.join(left[:5])}{' …' if len(left) > 5 else ''}")
+    return FailedError("\n  ".join(lines) + "\n" + way_on(plan), code="workers-failed")
 
 
 def way_on(plan: Plan) -> str:
@@ -151,7 +138,7 @@ class Upgrade:
     tell: Callable[[Outcome], None] = lambda _: None
 
     def run(self) -> None:
-        """Every stage in order. Raises StoppedError, HostsError, and KeyboardInterrupt where one came."""
+        """Every stage in order. Raises FailedError, and KeyboardInterrupt where one came."""
         does = {
             Stage.SERVERS: self._servers,
             Stage.ADDONS: self._addons,
@@ -167,7 +154,7 @@ class Upgrade:
                 except StackLockedError:
                     raise
                 except (StackError, TimedOutError) as error:
-                    raise StoppedError(f"{stage.value}: {error}\n{way_on(self.plan)}") from None
+                    raise FailedError(f"{stage.value}: {error}\n{way_on(self.plan)}", code="upgrade-stopped") from None
 
     def _servers(self) -> None:
         besides = frozenset(self.plan.unwell)
@@ -220,7 +207,7 @@ class Upgrade:
         if rolled.interrupted:
             raise KeyboardInterrupt
         if not rolled.succeeded:
-            raise HostsError(self.plan, rolled)
+            raise _workers_failed(self.plan, rolled)
 
     def _engine(self, names: tuple[str, ...]) -> Access:
         only = None if names == (GROUP,) else names

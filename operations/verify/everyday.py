@@ -12,7 +12,8 @@ from kubernetes import client
 from clients.access import API_TIMEOUT_S
 from clients.etcd_client import EtcdClient
 from clients.nodes import least_in_region
-from clients.waiting import TimedOutError, nodes_missing, wait_until
+from clients.waiting import nodes_missing, wait_until
+from cluster.errors import TimedOutError
 from cluster.spec import Cluster
 from operations.verify.proof import Context, FailedProofError, Proof, demand, lacks_machines
 from operations.verify.workload import PORT, Pod

@@ -21,10 +21,6 @@ class FailedProofError(Exception):
     """What was claimed does not hold; the text says what was seen."""
 
 
-class RepairError(Exception):
-    """`up` could not repair what a proof broke; the text is its own."""
-
-
 @dataclass(frozen=True)
 class Traffic:
     """Packets seen on one host's cable while something happened."""
@@ -62,7 +58,7 @@ class Machines(Protocol):
         """End what `isolate` began; nothing where it has ended."""
 
     def repair(self) -> None:
-        """Run `up` again. RepairError when it fails."""
+        """Run `up` again. FailedError when it fails."""
 
 
 @dataclass(frozen=True)

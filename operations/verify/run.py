@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 from clients.access import Access
 from clients.waiting import Report
+from cluster.errors import RefusedError
 from cluster.fields import unknown
 from cluster.images import BUSYBOX, by_digest
 from cluster.spec import Cluster
@@ -19,14 +20,10 @@ FAULTS: tuple[Proof, ...] = (*faults.PROOFS, *site.FAULTS)
 PROOFS: tuple[Proof, ...] = (*everyday.PROOFS, *site.EVERYDAY, *growth.PROOFS, *FAULTS)
 
 
-class UnknownProofError(Exception):
-    """A proof was asked for that does not exist."""
-
-
 def chosen(only: tuple[str, ...]) -> tuple[Proof, ...]:
-    """The proofs with these names, all of them for (). UnknownProofError names the nearest."""
+    """The proofs with these names, all of them for (). RefusedError names the nearest."""
     if told := unknown("proof", only, [proof.name for proof in PROOFS]):
-        raise UnknownProofError(told)
+        raise RefusedError(told, code="unknown-proof")
     return tuple(proof for proof in PROOFS if not only or proof.name in only)
 
 

@@ -19,7 +19,7 @@ def ensure(spec: LabSpec, fill_registry: Callable[[str], None] = lambda _: None)
 
     Remains of a lab without a live process, such as after the machine restarted, are removed first.
     fill_registry: given the registry's host:port whenever it started empty.
-    Raises PreflightError or ForeignLabError before anything is touched.
+    Raises LabError or ForeignLabError before anything is touched.
     """
     preflight.check(spec)
     with state.locked(), state.space():

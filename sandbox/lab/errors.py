@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from cluster.errors import FailedError, LockedError
 
 
-class LabError(Exception):
+class LabError(FailedError):
     """The lab cannot do what was asked."""
 
-
-class PreflightError(LabError):
-    """The machine cannot hold a lab. `reasons` holds every reason at once."""
-
-    def __init__(self, reasons: Sequence[str]) -> None:
-        self.reasons = tuple(reasons)
-        super().__init__("this machine cannot hold a lab:\n" + "\n".join(f"  - {reason}" for reason in reasons))
+    code = "lab"
 
 
-class ForeignLabError(LabError):
+class ForeignLabError(LockedError, LabError):
     """A live lab of another checkout is on this machine."""
+
+    code = "foreign-lab"

@@ -11,7 +11,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from sandbox.lab import cgroups, networks, rootfs, shell, state
-from sandbox.lab.errors import PreflightError
+from sandbox.lab.errors import LabError
 from sandbox.lab.plan import LabSpec
 
 MEMORY_BYTES = 6 * 2**30
@@ -50,14 +50,20 @@ class Machine:
 
 
 def check(spec: LabSpec | None = None) -> None:
-    """Raise PreflightError with every reason why the lab cannot stand on this machine.
+    """Raise LabError with every reason why the lab cannot stand on this machine.
 
     ForeignLabError first, when another checkout's lab takes the place.
     """
     if sys.platform == "linux":
         state.refuse_foreign()
     if reasons := problems(observe(), spec):
-        raise PreflightError(reasons)
+        raise unfit(reasons)
+
+
+def unfit(reasons: Sequence[str]) -> LabError:
+    """The machine cannot hold a lab, with every reason at once."""
+    listed = "\n".join(f"  - {reason}" for reason in reasons)
+    return LabError(f"this machine cannot hold a lab:\n{listed}", code="machine-unfit")
 
 
 def observe() -> Machine:

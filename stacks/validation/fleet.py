@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cluster.errors import FailedError
 from cluster.load import Loaded
 from cluster.problems import Problem
 from stacks.validation.model import ClusterResult, Finding, Outcome, Report, Stage, StageResult, result, skipped
@@ -27,10 +28,6 @@ REAL = "stacks.program:declare"
 """The program that a cluster is built with."""
 
 _STACK_STAGES = tuple(stage for stage in Stage if stage is not Stage.SPEC)
-
-
-class NoEngineError(build.BuildError):
-    """The engine's command is not there."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +58,13 @@ Done = Callable[[ClusterResult], None]
 
 
 def engine() -> Path:
-    """The pulumi that tools/ builds. NoEngineError says how to get it."""
+    """The pulumi that tools/ builds. FailedError says how to get it."""
     row = next(row for row in build.states() if row["program"] == "pulumi")
     if not row["built"]:
-        raise NoEngineError(
+        raise FailedError(
             f"pulumi {row['version']} is not built yet; build it once, in about two minutes, with:\n"
-            "  .venv/bin/python -m tools pulumi"
+            "  .venv/bin/python -m tools pulumi",
+            code="programs",
         )
     return Path(str(row["path"]))
 

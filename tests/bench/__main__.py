@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from clients.waiting import TimedOutError
+from cluster.errors import TimedOutError
 from cluster.load import find_cluster, load_cluster
 from cluster.project import ROOT
 from cluster.spec import Cluster

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from clients.waiting import TimedOutError, wait_until
+from clients.waiting import wait_until
+from cluster.errors import TimedOutError
 from sandbox.lab.errors import LabError
 from tests.bench import prometheus
 

@@ -15,7 +15,8 @@ from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import dataclass
 
 from clients.access import Access
-from clients.waiting import TimedOutError, wait_until
+from clients.waiting import wait_until
+from cluster.errors import TimedOutError
 from cluster.spec import Cluster, RoleName
 from etcd.members import data_dir, metrics_port
 from etcd.templates import unit_name

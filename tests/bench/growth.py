@@ -13,7 +13,8 @@ from typing import Annotated
 import typer
 
 from clients.access import API_TIMEOUT_S
-from clients.waiting import TimedOutError, wait_until
+from clients.waiting import wait_until
+from cluster.errors import TimedOutError
 from operations.growth import Probe
 from operations.stack import access_to
 from operations.verify.workload import IMAGE

@@ -17,8 +17,9 @@ from typing import Any
 
 import yaml
 
-from clients.waiting import TimedOutError, wait_until
+from clients.waiting import wait_until
 from cluster import versions
+from cluster.errors import TimedOutError
 from cluster.project import ROOT
 from components.control_plane import scheduler
 from components.scheduling import gangs

@@ -18,6 +18,7 @@ from typing import Annotated
 
 import typer
 
+from cluster.errors import FailedError
 from cluster.project import ROOT
 from sandbox.simcloud.server import simulated_clouds
 from sandbox.simcloud.world import World
@@ -139,4 +140,4 @@ def main(rounds: Annotated[int, typer.Option(min=1, help="Times that everything 
 
 
 if __name__ == "__main__":
-    alone.command(main, CommandError, build.BuildError)
+    alone.command(main, CommandError, FailedError)

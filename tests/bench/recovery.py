@@ -17,7 +17,8 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from clients.access import API_TIMEOUT_S, Access
-from clients.waiting import TimedOutError, wait_until
+from clients.waiting import wait_until
+from cluster.errors import TimedOutError
 from cluster.spec import Cluster
 from etcd.members import data_dir
 from etcd.templates import unit_name

@@ -19,6 +19,7 @@ from typing import Annotated
 
 import typer
 
+from cluster.errors import FailedError
 from tests.bench import alone, load, machine, simulated
 from tests.bench.calls import MERGE, Api, Login
 from tests.bench.figures import Figure, ratios
@@ -27,7 +28,6 @@ from tests.bench.loopback import Loopback, LoopbackError, Shape, running
 from tests.bench.loopback_files import ADMIN, NODES, RESEARCHER
 from tests.bench.neighbours import ended_by_signals
 from tests.bench.readings import Seen, between, read, slope
-from tools import build
 
 SIZES = (500, 2500)
 STEP = 500
@@ -272,4 +272,4 @@ def main(
 
 
 if __name__ == "__main__":
-    alone.command(main, LoopbackError, OSError, build.BuildError)
+    alone.command(main, LoopbackError, OSError, FailedError)

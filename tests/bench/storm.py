@@ -27,6 +27,7 @@ from typing import Annotated
 
 import typer
 
+from cluster.errors import FailedError
 from tests.bench import alone, load, prometheus
 from tests.bench.calls import Api, Login
 from tests.bench.figures import Figure
@@ -50,7 +51,6 @@ from tests.bench.storms import (
     summary,
     when_full,
 )
-from tools import build
 
 STORM_S, WARM_UP_S, ROUNDS = 15.0, 3.0, 2
 CLIENTS, CONNECTIONS, ORDINARY_CONNECTIONS = 2, 8, 16
@@ -195,4 +195,4 @@ def main(
 
 
 if __name__ == "__main__":
-    alone.command(main, LoopbackError, build.BuildError)
+    alone.command(main, LoopbackError, FailedError)

@@ -34,8 +34,8 @@ def test_a_rotation_that_ends_for_an_operator_to_go_on_has_a_word_for_machines()
     silent = kubelets.late([kubelets.Said("w1", False, "")], kubelets.Needs(("api",), frozenset({"x"})))
     old = (pods.Late("kube-system", "Deployment", "coredns", ("coredns-1",)),)
     told = [
-        explain(kubelets.KubeletsBehindError("lab", silent, again)),
-        explain(pods.PodsBehindError(old, datetime(2026, 7, 1, tzinfo=UTC), again)),
+        explain(kubelets.behind("lab", silent, again)),
+        explain(pods.behind(old, datetime(2026, 7, 1, tzinfo=UTC), again)),
     ]
     assert [(each.kind, each.exit_code) for each in told if each] == [("kubelets-behind", 1), ("pods-behind", 1)]
     assert all(again in each.text for each in told if each)

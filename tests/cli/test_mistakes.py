@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from cluster.errors import MenagerieError
 from cluster.spec import Cloud, Cluster
 from inventories.report import Failure, HostReport, RunReport
 from operations import build, readiness
-from operations.configure import WorkersError
+from operations.configure import workers_error
 from sandbox.lab.errors import ForeignLabError
 from stacks.automation import ClusterStack
 from stacks.errors import PassphraseError, StackLockedError
@@ -239,9 +240,9 @@ def test_a_file_that_may_not_be_read_is_named(menagerie: Menagerie, monkeypatch:
     assert "Traceback" not in ran.err
 
 
-def _workers_error(host: HostReport) -> WorkersError:
+def _workers_error(host: HostReport) -> MenagerieError:
     failure = Failure("worker-1", "base", "Set sysctls", "no route", unreachable=bool(host.unreachable))
-    return WorkersError(RunReport({"worker-1": host}, (failure,)))
+    return workers_error(RunReport({"worker-1": host}, (failure,)))
 
 
 @pytest.mark.parametrize(

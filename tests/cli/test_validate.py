@@ -11,9 +11,10 @@ import pytest
 from rich.console import Console
 
 from cli import validate as verb
+from cluster.errors import FailedError
 from cluster.load import clusters
 from stacks.validation import fleet
-from stacks.validation.fleet import NoEngineError, Options, Subject
+from stacks.validation.fleet import Options, Subject
 from stacks.validation.model import ClusterResult, Finding, Outcome, Report, Stage, result, skipped
 from tests.cli.terminal import Menagerie
 
@@ -132,7 +133,7 @@ def test_a_mistyped_cluster_is_named_with_the_nearest_one(menagerie: Menagerie, 
 
 def test_without_the_engine_it_says_how_to_get_it(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> Path:
-        raise NoEngineError("pulumi is not built yet; build it once")
+        raise FailedError("pulumi is not built yet; build it once", code="programs")
 
     monkeypatch.setattr(fleet, "engine", missing)
     done = menagerie("validate", "horus", "--json")

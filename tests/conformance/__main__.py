@@ -10,24 +10,23 @@ from typing import Annotated
 
 import typer
 
-from clients.access import STATE, Access, NotBuiltError
-from cluster.load import SpecError, find_cluster, load_cluster
+from clients.access import STATE, Access
+from cluster.errors import MenagerieError
+from cluster.load import find_cluster, load_cluster
 from cluster.project import ROOT
 from cluster.spec import Cluster
 from operations.stack import access_to
 from sandbox.lab import images
-from sandbox.lab.errors import LabError
 from sandbox.lab.plan import REGISTRY
 from tests.conformance import plan, stand_ins, suite
 from tests.conformance.junit import Report
 from tests.conformance.plan import ListError, Plan
 from tests.conformance.suite import Suite, SuiteError
 from tests.conformance.summary import Summary, summary, text
-from tools import build, golang, manifest
-from tools.oci.debian import ImageError
+from tools import build, manifest
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-FORESEEN = (SpecError, SuiteError, ListError, LabError, ImageError, NotBuiltError, build.BuildError, golang.GoMissing)
+FORESEEN = (MenagerieError, SuiteError, ListError)
 
 
 def _say(line: str) -> None:

@@ -73,7 +73,7 @@ Say = Callable[[str], None]
 def ensure(say: Say = lambda _: None) -> ImageStore:
     """All of them in the cache, beside the lab's own; some seconds when they were made before.
 
-    Raises what tools.build.ensure and tools.files.ensure raise, debian.ImageError where packages can't be had, and LabError.
+    Raises what tools.build.ensure and tools.files.ensure raise, FailedError where packages can't be had, and LabError.
     """
     paths = build.ensure(PROGRAMS, lambda event: say(str(event)))
     paths |= {name: files.ensure(name) for name in FILES}

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from cluster import images
+from cluster.errors import RefusedError
 from cluster.load import load_cluster
 from cluster.sources import without_checksum
 from cluster.spec import Artefacts, Cloud, Cluster
@@ -21,7 +22,7 @@ from components.control_plane.host import bootstrap
 from components.control_plane.host.api import ApiError
 from components.control_plane.images import image
 from network.addresses import plan
-from operations.readiness import NotReadyError, refuse_unready
+from operations.readiness import refuse_unready
 from operations.verify import run as verify_run
 from operations.verify.proof import Proof
 from tests.control_plane.csi_support import CLOUDS, cluster
@@ -90,7 +91,7 @@ def test_an_image_without_a_digest_is_never_pulled_by_its_tag() -> None:
 
 def test_up_says_of_which_images_it_needs_the_digest_and_how_it_is_obtained() -> None:
     horus = load_cluster(ROOT / "inventories" / "horus" / "cluster.yaml")
-    with pytest.raises(NotReadyError) as refused:
+    with pytest.raises(RefusedError) as refused:
         refuse_unready(horus, {})
     assert "crane digest" in str(refused.value)
     assert f"{images.EBS}: <crane digest>" in str(refused.value)

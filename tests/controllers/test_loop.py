@@ -15,7 +15,7 @@ from controllers.program import loop as module
 from controllers.program.access import PodAccess
 from controllers.program.loop import MEANINGS, PREFIX, Loop
 from controllers.program.work import Outcome
-from controllers.tenancy.directory.model import DirectoryError
+from controllers.tenancy.directory.model import unbelieved
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -85,8 +85,8 @@ def test_it_stands_by_says_so_once_and_then_acts() -> None:
 
 
 def test_what_passes_is_said_once_and_its_end_too() -> None:
-    down = DirectoryError("ldaps://x", ["no answer"])
-    made, said = run(Rounds(down, DirectoryError("ldaps://x", ["no answer"]), Outcome(), Outcome()), Given())
+    down = unbelieved("ldaps://x", ["no answer"])
+    made, said = run(Rounds(down, unbelieved("ldaps://x", ["no answer"]), Outcome(), Outcome()), Given())
     assert said[1:] == ["ldaps://x: no answer", "in step again"]
     assert f'{PREFIX}rounds_total{{end="failed"}} 2\n' in metrics(made)
     assert f'{PREFIX}rounds_total{{end="done"}} 2\n' in metrics(made)

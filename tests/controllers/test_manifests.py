@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from clients.kube import key_of
+from cluster.errors import RefusedError
 from cluster.pools import TRUSTED_POOL, Taint, TaintEffect
 from cluster.project import ROOT
 from cluster.spec import Cluster
@@ -114,7 +115,7 @@ def test_a_spec_without_allocations_needs_no_controller_of_hosts(made: Callable[
 def test_files_that_a_configmap_cannot_take_are_told_all_at_once(build: Callable[..., Cluster], tmp_path: Path) -> None:
     cluster = build({"tenancy": {"directory": {"file": "../people.yaml"}}})
     (tmp_path / "cluster.yaml").write_text("x" * (MOST_BYTES + 1))
-    with pytest.raises(gather.NotCarriedError) as told:
+    with pytest.raises(RefusedError) as told:
         gather.files_of(cluster.spec, tmp_path / "cluster.yaml")
     lines = str(told.value).splitlines()
     assert len(lines) == 3
@@ -125,9 +126,9 @@ def test_files_that_a_configmap_cannot_take_are_told_all_at_once(build: Callable
 
 def test_the_image_that_runs_is_taken_again_and_two_are_not_chosen_between() -> None:
     assert gather.image_of(["a", "a"]) == "a"
-    with pytest.raises(gather.NoImageError, match="no controller runs yet; name one with --image"):
+    with pytest.raises(RefusedError, match="no controller runs yet; name one with --image"):
         gather.image_of([])
-    with pytest.raises(gather.NoImageError, match="several images run: a, b"):
+    with pytest.raises(RefusedError, match="several images run: a, b"):
         gather.image_of(["a", "b"])
 
 

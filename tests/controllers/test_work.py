@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from cluster.errors import FailedError
 from controllers.program.work import Outcome, TenancySync
-from controllers.tenancy.directory.model import DirectoryError
 
 
 class Nowhere:
@@ -19,7 +19,7 @@ class Nowhere:
 
 def test_a_password_is_read_from_its_file_each_time(tmp_path: Path) -> None:
     work = TenancySync(tmp_path / "cluster.yaml", tmp_path, Nowhere())  # type: ignore[arg-type]
-    with pytest.raises(DirectoryError, match="secret ldap is not here .*; menagerie controllers apply brings it"):
+    with pytest.raises(FailedError, match="secret ldap is not here .*; menagerie controllers apply brings it"):
         work._secret("ldap")
     for word in ("one", "another"):
         (tmp_path / "ldap").write_text(f"{word}\n")

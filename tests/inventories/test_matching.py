@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from cluster.errors import RefusedError
 from inventories.build import Inventory
-from inventories.matching import NothingMatches, check_tags, limited, planned_tasks
+from inventories.matching import check_tags, limited, planned_tasks
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +37,7 @@ def test_a_limit_means_what_ansible_means_by_it(fleet, limit, count):
 
 
 def test_a_limit_that_matches_nothing_names_what_is_near_and_what_there_is(fleet):
-    with pytest.raises(NothingMatches) as caught:
+    with pytest.raises(RefusedError) as caught:
         limited(fleet, "gpu-99")
     told, fix = str(caught.value).splitlines()
     assert told == "jaguar: error[INV-006] --limit gpu-99 matches no host; hosts are gpu-001 … gpu-040, 40 in all"
@@ -44,34 +45,34 @@ def test_a_limit_that_matches_nothing_names_what_is_near_and_what_there_is(fleet
 
 
 def test_one_pattern_of_several_that_matches_nothing_is_an_error(fleet):
-    with pytest.raises(NothingMatches, match="rack_sjc1_r2 matches no host"):
+    with pytest.raises(RefusedError, match="rack_sjc1_r2 matches no host"):
         limited(fleet, "gpu-001,rack_sjc1_r2")
 
 
 def test_all_patterns_that_match_nothing_are_reported(fleet):
-    with pytest.raises(NothingMatches) as caught:
+    with pytest.raises(RefusedError) as caught:
         limited(fleet, "x,y")
     assert len(caught.value.problems) == 2
 
 
 def test_a_limit_that_leaves_no_host_is_an_error(fleet):
-    with pytest.raises(NothingMatches, match='"gpu-001:!gpu-00\\*" leaves no host'):
+    with pytest.raises(RefusedError, match='"gpu-001:!gpu-00\\*" leaves no host'):
         limited(fleet, "gpu-001:!gpu-00*")
 
 
 def test_a_limit_that_is_no_regular_expression_is_an_error(fleet):
-    with pytest.raises(NothingMatches, match="no regular expression"):
+    with pytest.raises(RefusedError, match="no regular expression"):
         limited(fleet, "~(")
 
 
 def test_an_inventory_without_hosts_is_an_error():
     empty = Inventory("jaguar", {"all": {"vars": {}, "hosts": {}, "children": {}}})
-    with pytest.raises(NothingMatches, match="cluster jaguar has no machines at a site"):
+    with pytest.raises(RefusedError, match="cluster jaguar has no machines at a site"):
         limited(empty, None)
 
 
 def test_a_tag_that_no_task_has_names_the_near_one():
-    with pytest.raises(NothingMatches, match='no task has tag "kubelt"; did you mean kubelet'):
+    with pytest.raises(RefusedError, match='no task has tag "kubelt"; did you mean kubelet'):
         check_tags(["base", "kubelt"], ["base", "kubelet"])
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from inventories.matching import NothingMatches
+from cluster.errors import FailedError, RefusedError
 from inventories.private import memory_folder, private_folder
 from inventories.report import Status
-from inventories.run import RunFailed, run
+from inventories.run import run
 
 ROOT = Path(__file__).parents[2]
 SITE = "- hosts: all\n  gather_facts: false\n  roles: [{role: tiny, tags: [tiny]}]\n"
@@ -131,19 +131,19 @@ def test_a_limit_reaches_only_its_hosts(play, local):
 
 @pytest.mark.parametrize("asked", [{"limit": "w9"}, {"tags": ["tinny"]}])
 def test_a_limit_or_tag_that_matches_nothing_starts_nothing(play, local, asked):
-    with pytest.raises(NothingMatches, match="INV-006"):
+    with pytest.raises(RefusedError, match="INV-006"):
         run(local("w1"), root=play("- name: Pings\n  ansible.builtin.ping:\n"), **asked)
     assert list(memory_folder().iterdir()) == []
 
 
 def test_hosts_that_a_play_passes_over_are_an_error(play, local):
     site = "- hosts: all:!w2\n  gather_facts: false\n  roles: [tiny]\n"
-    with pytest.raises(NothingMatches, match="never touched w2"):
+    with pytest.raises(RefusedError, match="never touched w2"):
         run(local("w1", "w2"), root=play("- name: Pings\n  ansible.builtin.ping:\n", site))
 
 
 def test_a_playbook_that_can_not_be_read_is_told_with_ansibles_last_words(play, local):
-    with pytest.raises(RunFailed, match="no_such_module"):
+    with pytest.raises(FailedError, match="no_such_module"):
         run(local("w1"), root=play("- name: Wrong\n  no_such_module:\n"))
 
 
@@ -207,7 +207,7 @@ def test_a_run_whose_ansible_playbook_was_killed_is_no_success(play, local):
                         os.kill(int(entry.parent.name), signal.SIGKILL)
 
     tasks = "- name: Pings\n  ansible.builtin.ping:\n- name: Sleeps\n  ansible.builtin.command: sleep 60\n"
-    with pytest.raises(RunFailed, match="ended before it was done"):
+    with pytest.raises(FailedError, match="ended before it was done"):
         run(local("w1"), root=play(tasks), on_progress=kill)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.lab import preflight, rootfs
-from sandbox.lab.errors import LabError, PreflightError
+from sandbox.lab.errors import LabError
 from sandbox.lab.plan import LabSpec
 from sandbox.lab.preflight import Machine
 
@@ -70,7 +70,7 @@ def test_another_system_than_linux_is_the_only_thing_told() -> None:
 
 
 def test_the_error_holds_every_reason() -> None:
-    error = PreflightError(["one", "two"])
+    error = preflight.unfit(["one", "two"])
     assert str(error).splitlines()[1:] == ["  - one", "  - two"]
 
 

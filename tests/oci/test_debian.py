@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.errors import FailedError
 from tools.oci import debian, tar
 
 APT = """#!/bin/sh
@@ -68,7 +69,7 @@ def test_an_older_package_and_half_of_one_are_fetched_anew(apt: Path, tmp_path: 
 def test_apt_that_refuses_is_told_with_its_words(tmp_path: Path, apt: Path) -> None:
     program = tmp_path / "bin" / "apt-get"
     program.write_text("#!/bin/sh\necho no such archive >&2; exit 100\n")
-    with pytest.raises(debian.ImageError, match=r"(?s)apt-get failed.*no such archive"):
+    with pytest.raises(FailedError, match=r"(?s)apt-get failed.*no such archive"):
         debian.fetch(["dash"], tmp_path / "home")
 
 

@@ -11,12 +11,13 @@ import typer
 from typer.testing import CliRunner
 
 from cli import backups as verb
+from cluster.errors import FailedError
 from cluster.outputs import BucketOutput
 from cluster.spec import Backup, Cluster
 from etcd import backups as place
 from etcd.host.menagerie_etcd.repository import Repository, RepositoryError, Snapshot
 from operations import backups
-from operations.backups import NoBackupsError, NotBackedUpError, State
+from operations.backups import NoBackupsError, State
 from tests.etcd.backup_support import KEY, Buckets
 from tests.operations.conftest import outputs
 from tests.programs import built, needs
@@ -134,7 +135,7 @@ def test_a_backup_that_was_asked_for_is_waited_for(repository: Repository, tmp_p
     made = backups.back_up(repository, ask, look_s=0.1)
     assert made.tags["member"] == "etcd-main-1; or -2"
     assert [each.id for each in repository.snapshots()] == [made.id]
-    with pytest.raises(NotBackedUpError, match="no new backup in s3:http://127.0.0.1"):
+    with pytest.raises(FailedError, match="no new backup in s3:http://127.0.0.1"):
         backups.back_up(repository, lambda: None, patience_s=0.5, look_s=0.1)
     repository.take(made.id, "main.db", tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == file.read_bytes()

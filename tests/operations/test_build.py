@@ -9,16 +9,14 @@ from types import SimpleNamespace
 import pytest
 
 from clients.access import runtime_dir
+from cluster.errors import LockedError, RefusedError, UnreachableError
 from cluster.load import load_cluster
 from cluster.outputs import BucketOutput
-from inventories.matching import NothingMatches
 from inventories.report import Failure, HostReport, RunReport
 from operations import build
-from operations.build import KeepsDataError, Selection
-from operations.configure import WorkersError
-from operations.record import LockedError, one_operation, read_ledger
+from operations.build import Selection
+from operations.record import one_operation, read_ledger
 from operations.upgrade import guard
-from operations.upgrade.guard import OtherReleaseError
 from stacks.automation import Summary
 from stacks.errors import PassphraseError, StackError, StackLockedError
 from tests.operations.conftest import outputs
@@ -76,7 +74,7 @@ def raises(error):
 
 @pytest.mark.parametrize("selection", [Selection(limit="worker-9"), Selection(tags=("neighbors",))])
 def test_a_selection_that_matches_nothing_is_refused_before_anything_starts(lab, selection):
-    with pytest.raises(NothingMatches, match="INV-006"):
+    with pytest.raises(RefusedError, match="INV-006"):
         build.refuse(lab, selection)
 
 
@@ -99,7 +97,7 @@ def test_up_of_another_release_is_refused_before_anything_is_prepared(lab, stack
     monkeypatch.setattr(build.Access, "from_stack", lambda *_: None)
     monkeypatch.setattr(build, "_prepare", lambda *_: prepared.append(1))
     monkeypatch.setattr(guard, "other_release", lambda cluster, access: "run ./menagerie upgrade lab")
-    with pytest.raises(OtherReleaseError, match="menagerie upgrade lab"):
+    with pytest.raises(RefusedError, match="menagerie upgrade lab"):
         build.up(lab, Quiet())
     assert prepared == []
 
@@ -116,9 +114,9 @@ def test_a_preview_of_a_worker_that_can_not_be_reached_is_no_success(lab, stack,
     monkeypatch.setattr(build.Access, "from_stack", lambda *_: None)
     monkeypatch.setattr(build, "other_release", lambda *_: "")
     monkeypatch.setattr(build, "_configure", lambda *_, check: UNREACHABLE)
-    with pytest.raises(WorkersError, match="no route to host") as raised:
+    with pytest.raises(UnreachableError, match="no route to host") as raised:
         build.preview(lab, Quiet())
-    assert raised.value.unreachable
+    assert raised.value.code == "workers-unreachable"
 
 
 @pytest.mark.parametrize("error", [StackError("incorrect passphrase"), PassphraseError("no passphrase")])
@@ -174,7 +172,7 @@ def did(stack) -> list[str]:
 
 
 def test_data_in_a_cloud_is_kept_until_somebody_says_that_it_may_go(in_azure, did):
-    with pytest.raises(KeepsDataError, match=r"(?s)etcd-main-1.*nothing was touched.*destroy lab --with-data"):
+    with pytest.raises(RefusedError, match=r"(?s)etcd-main-1.*nothing was touched.*destroy lab --with-data"):
         build.destroy(in_azure, Quiet())
     assert did == []
 

@@ -14,7 +14,7 @@ from cluster.outputs import ArtefactOutput, ClusterOutputs, SshOutput
 from inventories.batches import Amount
 from inventories.report import Failure, HostReport, Progress, RunReport, Status
 from operations import configure as operation
-from operations.configure import Request, WorkersError, configure, plan
+from operations.configure import Request, configure, plan, workers_error
 from stacks.errors import StackLockedError
 from stacks.turns import turn
 
@@ -171,7 +171,7 @@ def test_batches_stop_after_too_many_failures_and_say_who_was_not_begun(go, ansi
     assert report.not_begun == ("w5", "w6")
     assert "more than --max-failures allows (1)" in why
     assert not report.succeeded
-    text = str(WorkersError(report, why))
+    text = str(workers_error(report, why))
     assert "2 of 4 hosts done" in text
     assert "not begun: w5, w6" in text
 
@@ -217,6 +217,6 @@ def test_400_hosts_with_one_failure_are_one_line(go):
     failures = tuple(
         Failure(host, "base", "t", f"{host}: no space at 10.0.0.{n % 200}") for n, host in enumerate(hosts)
     )
-    text = str(WorkersError(RunReport(hosts, failures)))
+    text = str(workers_error(RunReport(hosts, failures)))
     assert len(text.splitlines()) == 3
     assert "400 hosts (gpu-000, gpu-001, gpu-002 …): base: t: gpu-000: no space at 10.0.0.0" in text

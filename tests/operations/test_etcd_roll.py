@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from clients.agent_client import AgentError
+from cluster.errors import FailedError
 from operations.etcds import roll
 from operations.etcds.look import View
-from operations.etcds.roll import Plan, RollStoppedError
-from operations.etcds.snapshots import RefusedError
+from operations.etcds.roll import Plan
+from operations.etcds.snapshots import EtcdRefusedError
 from operations.record.journal import Unrecorded
 from tests.etcd.real import NO_ETCD, PROGRAMS
 from tests.operations.etcds_support import ROLES, Site, cut_everywhere, quiet, silent, site
@@ -142,7 +143,7 @@ def test_a_host_that_is_cut_off_at_any_step_comes_to_the_same_end(here: Site, bu
         try:
             run(here)
             break
-        except RollStoppedError as error:
+        except FailedError as error:
             stops += 1
             assert "cut at" in str(error)
             assert "./menagerie etcd roll lab" in str(error)
@@ -157,7 +158,7 @@ def test_a_flag_that_etcd_does_not_know_stops_at_the_first_host_and_the_former_p
 ) -> None:
     before = {name: host.text(here.cluster) for name, host in here.hosts.items()}
     want(here, build, spoil="etcd-main-1")
-    with pytest.raises(RollStoppedError, match="the restart of .* failed.*\n.*\n.*\n.*former spec"):
+    with pytest.raises(FailedError, match="the restart of .* failed.*\n.*\n.*\n.*former spec"):
         run(here)
     assert [each.ailment == "" for each in here.view("main").seen].count(False) == 1
     assert here.put("main", "/still", "written")
@@ -172,11 +173,11 @@ def test_a_flag_that_etcd_does_not_know_stops_at_the_first_host_and_the_former_p
 
 def test_what_stands_in_the_way_is_said_at_once_and_nothing_is_touched(here: Site, build: Any) -> None:
     want(here, build)
-    with pytest.raises(RefusedError, match="no backup"):
+    with pytest.raises(EtcdRefusedError, match="no backup"):
         planned(here, "there is no backup of etcd main")
     here.fleet.kill("etcd-main-2")
     here.fleet.kill("etcd-events-3")
-    with pytest.raises(RefusedError, match="(?s)etcd-main-2: .*etcd-events-3: "):
+    with pytest.raises(EtcdRefusedError, match="(?s)etcd-main-2: .*etcd-events-3: "):
         planned(here)
     assert not any(host.restarts for host in here.hosts.values())
 
@@ -185,7 +186,7 @@ def test_a_host_takes_no_payload_but_its_store_s(here: Site, build: Any) -> None
     want(here, build)
     for host in here.hosts.values():
         host.wanted = "0" * 64
-    with pytest.raises(RollStoppedError, match="the store wants payload 0000000000000000 of this host, and not"):
+    with pytest.raises(FailedError, match="the store wants payload 0000000000000000 of this host, and not"):
         run(here)
     with pytest.raises(AgentError, match="sha256 is not 64 hexadecimal digits"):
         here.etcd().agents["etcd-main-1"].apply("../../etc", "")
@@ -200,7 +201,7 @@ def test_a_dry_run_names_the_flags_that_differ_and_what_can_not_be_changed_so_is
     assert any("--quota-backend-bytes=3221225472 (was " in line for line in told)
     for name, text in here.access.etcd_payloads.items():
         here.access.etcd_payloads[name] = text.replace("--data-dir=/var/lib/etcd", "--data-dir=/srv")
-    with pytest.raises(RefusedError, match=r"etcd-main.service changes --data-dir"):
+    with pytest.raises(EtcdRefusedError, match=r"etcd-main.service changes --data-dir"):
         planned(here)
 
 
@@ -239,5 +240,5 @@ def test_a_host_of_an_agent_that_knows_no_payloads_is_told_what_to_do(here: Site
         )
         for view in views
     ]
-    with pytest.raises(RefusedError, match='make its machine anew once.*"Recreate a host"'):
+    with pytest.raises(EtcdRefusedError, match='make its machine anew once.*"Recreate a host"'):
         roll.plan("lab", old, here.access.etcd_payloads, ROLES, lambda: "")

@@ -21,7 +21,7 @@ import pytest
 from clients.agent_client import AgentClient, AgentError, NoAgentError
 from operations.etcds import leader, replace, restore, space
 from operations.etcds.look import View, findings
-from operations.etcds.snapshots import RefusedError, Snapshot
+from operations.etcds.snapshots import EtcdRefusedError, Snapshot
 from operations.record.journal import Journal, Unrecorded
 from tests.control_plane.real_api import RealApi, running
 from tests.etcd.real import NO_ETCD, PROGRAMS, authority, pems, until
@@ -213,7 +213,7 @@ def test_another_snapshot_begins_anew_until_members_are_stopped_and_is_refused_t
         restore.bring_beside(made, operation, quiet, silent)
         assert folders(here) == [[operation.facts["token"]]] * 3
     operation.done("swapping")
-    with pytest.raises(RefusedError, match="a restore of etcd main from other was cut short.*--snapshot other"):
+    with pytest.raises(EtcdRefusedError, match="a restore of etcd main from other was cut short.*--snapshot other"):
         restore.plan(here.view(), one, (one, other), operation, now())
 
 
@@ -258,7 +258,9 @@ def test_a_bad_snapshot_is_refused_before_anything_is_touched(here: Site, damage
     path.write_bytes(content if damage == "flip" else content[: len(content) // 2])
     pids, operation = processes(here), Unrecorded()
     made = restore.plan(here.view(), bad, (older, bad), operation, now())
-    with pytest.raises(RefusedError, match=rf"snapshot bad: .*({message}).*Newest good one: good, 34 minutes older"):
+    with pytest.raises(
+        EtcdRefusedError, match=rf"snapshot bad: .*({message}).*Newest good one: good, 34 minutes older"
+    ):
         restore.bring_beside(made, operation, quiet, silent)
     assert processes(here) == pids
     assert all(
@@ -276,7 +278,7 @@ def test_foreign_and_stale_snapshots_are_refused(here: Site) -> None:
         (dataclasses.replace(good, time=now() - timedelta(hours=30)), "30 hours old.*--accept-stale"),
     ]
     for snapshot, message in foreign:
-        with pytest.raises(RefusedError, match=message):
+        with pytest.raises(EtcdRefusedError, match=message):
             restore.plan(view, snapshot, (), Unrecorded(), now())
     old = restore.plan(view, foreign[3][0], (), Unrecorded(), now(), accept_stale=True)
     assert old.warnings == ()
@@ -287,7 +289,7 @@ def test_foreign_and_stale_snapshots_are_refused(here: Site) -> None:
 
 def test_a_restore_without_room_is_refused(here: Site) -> None:
     big = dataclasses.replace(here.snapshot("main", "big"), size=10**15)
-    with pytest.raises(RefusedError, match=r"etcd-main-1: .* free in .*, a restore needs about 2000000.* GB"):
+    with pytest.raises(EtcdRefusedError, match=r"etcd-main-1: .* free in .*, a restore needs about 2000000.* GB"):
         restore.plan(here.view(), big, (), Unrecorded(), now())
     with pytest.raises(AgentError, match=r"MB free in .*, a restore of this snapshot needs about 20000002.. MB"):
         here.etcd().agents["etcd-main-1"].act("fetch", token="room", snapshot="big", size=10**15)
@@ -322,7 +324,7 @@ def test_without_a_quorum_no_membership_is_changed_and_the_way_out_is_told(here:
     text = (
         r"etcd main has lost quorum \(1 of 3 members\). I won't change membership. .* ./menagerie etcd restore lab main"
     )
-    with pytest.raises(RefusedError, match=text):
+    with pytest.raises(EtcdRefusedError, match=text):
         replace.refuse(view, "etcd-main-2", although_healthy=True)
     assert "has lost quorum" in findings(view)[0]
     here.make_whole()
@@ -399,11 +401,11 @@ def test_who_is_taken_out_is_not_asked_for_it(here: Site, monkeypatch: pytest.Mo
 
 
 def test_a_healthy_member_and_one_beside_an_ailing_one_are_not_replaced(here: Site) -> None:
-    with pytest.raises(RefusedError, match="etcd-main-1 is healthy.*--although-healthy"):
+    with pytest.raises(EtcdRefusedError, match="etcd-main-1 is healthy.*--although-healthy"):
         replace.refuse(here.view(), "etcd-main-1", although_healthy=False)
     replace.refuse(here.view(), "etcd-main-1", although_healthy=True)
     here.fleet.kill("etcd-main-3")
-    with pytest.raises(RefusedError, match="another member is not healthy .etcd-main-3"):
+    with pytest.raises(EtcdRefusedError, match="another member is not healthy .etcd-main-3"):
         replace.refuse(here.view(), "etcd-main-1", although_healthy=True)
 
 
@@ -440,7 +442,7 @@ def test_defragmenting_goes_from_followers_to_the_leader_and_refuses_a_full_disk
         view, seen=tuple(dataclasses.replace(each, agent=each.agent | {"disk_free": 12}) for each in view.seen)
     )
     with pytest.raises(
-        RefusedError, match=r"etcd-main-1: 0.0 MB free in .*, defrag needs about .* Nothing was changed"
+        EtcdRefusedError, match=r"etcd-main-1: 0.0 MB free in .*, defrag needs about .* Nothing was changed"
     ):
         space.refuse(full)
 

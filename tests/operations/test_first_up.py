@@ -8,12 +8,12 @@ import pytest
 from obstore.store import MemoryStore
 
 from clients.access import Access
+from cluster.errors import LockedError, RefusedError
 from cluster.load import load_cluster
 from cluster.outputs import BucketOutput
 from cluster.spec import Cluster
 from operations import build
-from operations.record import LockedError, one_operation
-from operations.upgrade.guard import OtherReleaseError
+from operations.record import one_operation
 from tests.operations.conftest import outputs
 from tests.operations.test_build import KEYS, Quiet
 
@@ -69,7 +69,7 @@ def built(monkeypatch: pytest.MonkeyPatch, horus: Cluster) -> Access:
 
 def test_it_leaves_another_release_to_upgrade(monkeypatch: pytest.MonkeyPatch, built: Access, horus: Cluster) -> None:
     monkeypatch.setattr("operations.upgrade.versions.servers", lambda _: frozenset({"1.30.0"}))
-    with pytest.raises(OtherReleaseError, match=r"horus runs Kubernetes 1\.30\.0"):
+    with pytest.raises(RefusedError, match=r"horus runs Kubernetes 1\.30\.0"):
         build.up(horus, Quiet())
 
 

@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from cluster.key_rings import RingName
-from operations.keys.kubelets import ANNOTATION, KubeletsBehindError, Needs, Said, late, told
+from operations.keys.kubelets import ANNOTATION, Needs, Said, behind, late, told
 from stacks.certificates import Signed, new_authority
 
 FIRST, SECOND, OTHER = (new_authority(name) for name in ("kubernetes", "kubernetes-2", "kubernetes"))
@@ -144,8 +144,8 @@ def test_a_node_that_says_nothing_or_what_nobody_can_read_does_not_follow(text: 
 
 def test_nodes_are_named_by_what_they_lack_and_an_operator_is_told_the_way_on() -> None:
     silent = [Said(f"w{number:02}", False, "") for number in range(12)]
-    behind = late([*silent, node([FIRST], FIRST)], Needs.to_turn(CA, authorities(BOTH)))
-    text = str(KubeletsBehindError("lab", behind, "./menagerie keys rotate lab kubernetes-ca"))
+    waiting = late([*silent, node([FIRST], FIRST)], Needs.to_turn(CA, authorities(BOTH)))
+    text = str(behind("lab", waiting, "./menagerie keys rotate lab kubernetes-ca"))
     assert text.startswith(f"{LESS}; kubelets that say nothing of the authorities that they work with: w00, w01, ")
     assert "w09 and 2 more. " in text
     for way in (

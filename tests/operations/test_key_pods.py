@@ -9,7 +9,7 @@ import pytest
 from kubernetes import client
 
 from operations.keys import pods
-from operations.keys.pods import Late, PodsBehindError, is_late
+from operations.keys.pods import Late, behind, is_late
 
 SINCE = datetime(2026, 7, 1, 12, tzinfo=UTC)
 TOKEN = client.V1VolumeProjection(
@@ -120,7 +120,7 @@ def test_each_controller_has_a_command_and_what_no_rollout_makes_anew_is_deleted
         Late("ml", "Job", "train", ("train-0", "train-1")),
         Late("ml", "", "", ("alone",)),
     )
-    text = str(PodsBehindError(late, SINCE, "./menagerie keys rotate lab kubernetes-ca"))
+    text = str(behind(late, SINCE, "./menagerie keys rotate lab kubernetes-ca"))
     assert text.splitlines()[1:4] == [
         "  kubectl -n kube-system rollout restart deployment/coredns",
         "  kubectl -n ml delete pod train-0 train-1   # Job train decides what follows",

@@ -20,12 +20,13 @@ import pytest
 
 from cluster import versions
 from cluster.artefacts import Artefact
+from cluster.errors import FailedError, RefusedError
 from cluster.load import load_cluster
 from cluster.plugins import SYSTEMS, plugin_of, this_system
 from cluster.spec import Cloud, Cluster
 from operations import stack as operation
-from operations.plugins import PluginError, described, provide
-from operations.readiness import NotReadyError, refuse_unready
+from operations.plugins import described, provide
+from operations.readiness import refuse_unready
 from sandbox.simcloud.server import simulated_clouds
 from sandbox.simcloud.world import World
 from stacks.automation import ClusterStack
@@ -149,7 +150,7 @@ def test_one_flipped_bit_is_refused_and_nothing_is_left(
     changed[place] ^= 1
     upstream.put(wanted(), bytes(changed))
     expected = hashlib.sha256(right).hexdigest()
-    with pytest.raises(PluginError, match=f"artefacts.sha256 says {expected}; nothing was installed"):
+    with pytest.raises(FailedError, match=f"artefacts.sha256 says {expected}; nothing was installed"):
         provide(pinned(horus, upstream, expected), tmp_path / "home", lambda _: None)
     assert kept(tmp_path) == []
     assert not (tmp_path / "home").exists()
@@ -161,7 +162,7 @@ def test_a_file_that_the_operator_downloaded_goes_before_the_network(
     content = archive()
     cluster = pinned(horus, upstream, hashlib.sha256(content).hexdigest())
     (tmp_path / "home").mkdir()
-    with pytest.raises(PluginError, match="404") as refused:
+    with pytest.raises(FailedError, match="404") as refused:
         provide(cluster, tmp_path / "home" / "plugins", lambda _: None)
     given = Path(str(refused.value).rpartition("put it at ")[2])
     given.write_bytes(content)
@@ -176,7 +177,7 @@ def test_an_archive_without_the_plugin_is_refused_and_writes_nowhere_else(
     horus: Cluster, upstream: Upstream, tmp_path: Path, name: str
 ) -> None:
     cluster = pinned(horus, upstream, upstream.put(wanted(), archive(name=name)))
-    with pytest.raises(PluginError, match="holds no pulumi-resource-aws"):
+    with pytest.raises(FailedError, match="holds no pulumi-resource-aws"):
         provide(cluster, tmp_path / "home", lambda _: None)
     assert kept(tmp_path) == []
 
@@ -187,11 +188,11 @@ def test_without_a_pin_nothing_is_fetched_and_the_refusal_says_what_to_fetch_and
     upstream.put(wanted(), archive())
     cluster = pinned(horus, upstream, None)
     monkeypatch.setattr("operations.readiness.missing", lambda *_: [])
-    with pytest.raises(NotReadyError) as refused:
+    with pytest.raises(RefusedError) as refused:
         refuse_unready(cluster, {}, declares=False)
     assert f"{wanted().source}: <sha256>" in str(refused.value)
     refuse_unready(pinned(horus, upstream, "0" * 64), {}, declares=False)
-    with pytest.raises(PluginError, match="no checksum is known"):
+    with pytest.raises(FailedError, match="no checksum is known"):
         provide(cluster, tmp_path / "home", lambda _: None)
     assert upstream.asked == []
     assert described(pinned(horus, upstream, "ab" * 32)).endswith(f"sha256 {'ab' * 32}")
@@ -205,7 +206,7 @@ def test_a_plugin_on_the_path_is_not_started_instead(
     stray.write_text("#!/bin/sh\n")
     stray.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    with pytest.raises(PluginError, match="nobody has verified"):
+    with pytest.raises(FailedError, match="nobody has verified"):
         provide(pinned(horus, upstream, upstream.put(wanted(), archive())), tmp_path / "home", lambda _: None)
 
 

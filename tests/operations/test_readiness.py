@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
+from cluster.errors import RefusedError
 from cluster.sources import published, without_checksum
 from cluster.spec import Cluster
 from operations import readiness
-from operations.readiness import NotReadyError, refuse_unready
+from operations.readiness import refuse_unready
 
 AZURE = {"control_plane": {"cloud": "azure", "region": "eastus2"}, "network": {"nodes": "10.77.0.0/16"}}
 
@@ -36,7 +37,7 @@ def test_all_that_is_missing_is_told_at_once_with_what_works_without(
     build: Callable[..., Cluster], credentials: list[str]
 ) -> None:
     credentials.append("no subscription: set ARM_SUBSCRIPTION_ID")
-    with pytest.raises(NotReadyError) as refused:
+    with pytest.raises(RefusedError) as refused:
         refuse_unready(build(AZURE), {})
     text = str(refused.value)
     assert "set ARM_SUBSCRIPTION_ID" in text

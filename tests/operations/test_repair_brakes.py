@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from clients import notebook
+from cluster.errors import RefusedError
 from cluster.spec import Cluster
 from operations import removals
 from operations.breaker import Kind, Removal
@@ -19,7 +20,7 @@ from operations.removals import NoRoomError
 from operations.repair import records
 from operations.repair.hands import ByCommand
 from operations.repair.health import SKIP
-from operations.repair.look import BY, UnknownHostError, limits_of, plan
+from operations.repair.look import BY, limits_of, plan
 from operations.repair.run import Repairs, Tools, keep
 from tests.operations.real_cluster import World
 from tests.operations.repairs import (
@@ -158,7 +159,7 @@ def test_a_limit_names_hosts_pools_racks_or_sites(cluster: Cluster, fleet: World
     silence(fleet, "worker-1", "worker-3")
     assert [case.host for case in look(cluster, fleet, None, "r2").cases] == ["worker-3"]
     assert [case.host for case in look(cluster, fleet, None, "worker-1", "onprem").cases] == ["worker-1", "worker-3"]
-    with pytest.raises(UnknownHostError, match="worker-9 fits no node, pool, rack or site; did you mean"):
+    with pytest.raises(RefusedError, match="worker-9 fits no node, pool, rack or site; did you mean"):
         look(cluster, fleet, None, "worker-9")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.errors import TimedOutError
 from cluster.spec import Cluster
 from operations import removals
 from operations.drain import mark_of
@@ -110,7 +111,6 @@ def test_a_ticket_stays_until_it_is_told_that_it_is_mended(menagerie: Menagerie,
 def test_a_service_goes_on_after_what_passes(
     menagerie: Menagerie, fleet: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from clients.waiting import TimedOutError
 
     silence(fleet, "worker-2")
     rounds: list[float] = []

@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from clients.remote.executor import Done, Ssh
+from cluster.errors import RefusedError
 from cluster.sites import RouterCertificate
 from operations import gateways, router_certificates, router_requests
-from operations.gateways import NoRouterError
 from operations.router_certificates import CertificateError, load, papers
 from tests.vpn.authority import Signed, chain, signed
 
@@ -157,8 +157,9 @@ def test_names_of_the_spec_stand_for_those_that_the_cloud_gives(folder, pki, bui
     lay(folder, signed("CN=e", pki.sub).pem, pki.chain)
     monkeypatch.setattr(gateways, "_others", lambda _: [])
     monkeypatch.setattr(gateways, "known_gateways", lambda *_: ({"s/e": ENDS}, {}))
-    with pytest.raises(gateways.UnknownGatewayError):
+    with pytest.raises(RefusedError) as refused:
         gateways.plan(cluster_with(build), (), lambda _: None)
+    assert refused.value.code == "unknown-gateway"
     work = gateways.plan(cluster_with(build, names=["CN=a", "CN=b"]), (), lambda _: None)
     told = work.inventory.data["all"]["hosts"]["s-e"]
     assert 'id = "CN=b"\n      cacerts = menagerie-one-0.pem' in told["vpn_gateway_connections"]
@@ -217,7 +218,7 @@ def test_a_router_that_can_not_says_why_and_no_file_is_written(folder, build, tm
 
 
 def test_a_router_that_nobody_knows_is_not_asked(folder, build, tmp_path) -> None:
-    with pytest.raises(NoRouterError, match="none of those named"):
+    with pytest.raises(RefusedError, match="none of those named"):
         list(router_requests.request(cluster_with(build), Here(tmp_path), ("s/other",)))
 
 

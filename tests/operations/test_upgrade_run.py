@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from clients.waiting import TimedOutError
 from cluster import versions
+from cluster.errors import FailedError, TimedOutError
 from cluster.releases import NodePrograms
 from cluster.spec import Cluster
 from operations.plan import Action, Change, Component
@@ -20,7 +20,7 @@ from operations.record.journal import Unrecorded
 from operations.rolling import Outcome, Rolled, State
 from operations.upgrade import run as upgrade_run
 from operations.upgrade.plan import plan
-from operations.upgrade.run import Choices, HostsError, StoppedError, Upgrade, looked
+from operations.upgrade.run import Choices, Upgrade, looked
 from operations.upgrade.versions import Running
 from tests.cli.terminal import Menagerie, Ran, command
 
@@ -112,9 +112,10 @@ def test_the_first_stage_that_stops_is_the_last_and_says_both_ways_on(
     build: Callable[..., Cluster], parts: Parts, stage: str
 ) -> None:
     parts.stops = {stage: TimedOutError("gave up after 180 s: api-1 is not ready yet")}
-    with pytest.raises(StoppedError) as raised:
+    with pytest.raises(FailedError) as raised:
         upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(OLD))
     assert parts.seen[-1].startswith(stage)
+    assert raised.value.code == "upgrade-stopped"
     assert "api-1 is not ready yet" in str(raised.value)
     assert "./menagerie upgrade lab, or to go back write 1.35.4 into kubernetes.version first" in str(raised.value)
 
@@ -122,7 +123,7 @@ def test_the_first_stage_that_stops_is_the_last_and_says_both_ways_on(
 def test_a_worker_that_fails_is_said_with_the_ways_on(build: Callable[..., Cluster], parts: Parts) -> None:
     parts.failed = "worker-2"
     with pytest.raises(
-        HostsError, match=r"(?s)2 of 3 workers run Kubernetes 1\.36\.4.*worker-2: no.*menagerie upgrade"
+        FailedError, match=r"(?s)2 of 3 workers run Kubernetes 1\.36\.4.*worker-2: no.*menagerie upgrade"
     ):
         upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(OLD))
 
@@ -139,8 +140,9 @@ def test_a_worker_that_fails_at_another_containerd_alone_is_said_with_the_way_ba
     build: Callable[..., Cluster], parts: Parts
 ) -> None:
     parts.failed = "worker-2"
-    with pytest.raises(HostsError) as raised:
+    with pytest.raises(FailedError) as raised:
         upgrade(build({"kubernetes": {"version": NEW}}), parts, runs(NEW, BEFORE))
+    assert raised.value.code == "workers-failed"
     assert f"2 of 3 workers run containerd {NOW}" in str(raised.value)
     assert "upgrade lab; back is the same command of the former release of Menagerie" in str(raised.value)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from clients.waiting import TimedOutError
+from cluster.errors import RefusedError, TimedOutError
 from cluster.spec import Cluster
 from operations.record.journal import Unrecorded
 from operations.upgrade import servers, versions
-from operations.upgrade.guard import OtherReleaseError, other_release, refuse_other_release
+from operations.upgrade.guard import other_release, refuse_other_release
 from operations.upgrade.plan import GROUP
 from operations.upgrade.servers import Servers
 from stacks.automation import targets
@@ -98,9 +98,7 @@ def test_up_refuses_another_release_and_says_what_to_run(
     monkeypatch: pytest.MonkeyPatch, lab: Cluster, hosts: dict[str, str]
 ) -> None:
     region = Region(monkeypatch, lab, **hosts)
-    with pytest.raises(
-        OtherReleaseError, match=rf"runs Kubernetes {OLD}, and its spec says {NEW}.*menagerie upgrade lab"
-    ):
+    with pytest.raises(RefusedError, match=rf"runs Kubernetes {OLD}, and its spec says {NEW}.*menagerie upgrade lab"):
         refuse_other_release(lab, region.access)
 
 

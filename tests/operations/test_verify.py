@@ -9,10 +9,10 @@ from contextlib import contextmanager
 import pytest
 
 from clients.etcd_client import EtcdError
-from clients.waiting import TimedOutError
+from cluster.errors import FailedError, RefusedError, TimedOutError
 from cluster.spec import Cluster
 from operations.verify import run
-from operations.verify.proof import Context, Machines, Proof, RepairError, Result, demand, lacks_machines
+from operations.verify.proof import Context, Machines, Proof, Result, demand, lacks_machines
 from operations.verify.workload import Workload
 from sandbox.lab.errors import LabError
 from tests.operations.conftest import FakeAccess, outputs
@@ -73,7 +73,7 @@ def fails_with(error: BaseException) -> Callable[[Context], str]:
     [
         EtcdError("no member answers"),
         LabError("etcd-main-1 does not run"),
-        RepairError("up ended with 1"),
+        FailedError("up ended with 1", code="repair"),
         TimedOutError("gave up"),
         subprocess.TimeoutExpired("ping", 60),
         KeyError("worker-1"),
@@ -124,5 +124,5 @@ def test_a_proof_that_needs_machines_is_skipped_where_there_are_none(lab: Cluste
 
 
 def test_an_unknown_proof_is_named_with_the_nearest() -> None:
-    with pytest.raises(run.UnknownProofError, match=r"no proof dirct; did you mean direct\?"):
+    with pytest.raises(RefusedError, match=r"no proof dirct; did you mean direct\?"):
         run.chosen(("dirct",))

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from cli.failures import explain
-from clients.waiting import TimedOutError, api_missing, late, nodes_missing, wait_until
+from clients.waiting import api_missing, late, nodes_missing, wait_until
 from cluster import preflight
+from cluster.errors import TimedOutError
 from tests.operations.conftest import FakeAccess, FakeServer, outputs
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from clients.waiting import TimedOutError
+from cluster.errors import TimedOutError
 from operations.verify import workload as room
 from operations.verify.workload import workload
 

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from cluster.errors import RefusedError
 from operations.machines import stale
-from operations.provisioning.machines import NothingToProvisionError, machines, normal_mac
+from operations.provisioning.machines import machines, normal_mac
 from operations.provisioning.render import tree, write
 from operations.provisioning.reports import Reports, listening
 from tests.ports import free_port
@@ -77,7 +78,7 @@ def test_a_limit_is_of_names_racks_or_sites_and_must_fit() -> None:
     assert chosen("r1") == ["lynx-gpu-1", "lynx-gpu-2"]
     assert chosen("*-3", "lynx-gpu-1") == ["lynx-gpu-1", "lynx-gpu-3"]
     assert chosen("sjc1") == chosen() == ["lynx-gpu-1", "lynx-gpu-2", "lynx-gpu-3"]
-    with pytest.raises(NothingToProvisionError, match=r"--limit lynx-gpu-33 fits no machine of lynx; did you mean"):
+    with pytest.raises(RefusedError, match=r"--limit lynx-gpu-33 fits no machine of lynx; did you mean"):
         machines(cluster(), ["lynx-gpu-33"])
 
 

@@ -6,8 +6,9 @@ import http.client
 
 import pytest
 
+from cluster.errors import FailedError
 from operations.provisioning.machines import Machine, machines
-from operations.provisioning.reports import Reports, ReportsError, listening, said
+from operations.provisioning.reports import Reports, listening, said
 from tests.ports import free_port
 from tests.provisioning.support import KEYS, cluster, local_cluster
 
@@ -87,7 +88,7 @@ def test_over_http_long_strange_and_unknown_requests_are_refused() -> None:
         assert ask("GET", f"/refused/{one.hyphened}/no-disk") == 204
         assert ask("GET", "/") == 404
         assert ask("DELETE", "/") == 501
-        with pytest.raises(ReportsError, match="nothing else may listen there"):
+        with pytest.raises(FailedError, match="nothing else may listen there"):
             listening(f"http://127.0.0.1:{port}", reports).__enter__()
-    with pytest.raises(ReportsError, match="must be an address of this machine"):
+    with pytest.raises(FailedError, match="must be an address of this machine"):
         listening("http://192.0.2.1:8642", reports).__enter__()

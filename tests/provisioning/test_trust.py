@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster.errors import RefusedError
 from operations import bmcs
 from operations.provisioning.machines import machines
-from operations.provisioning.trust import Login, Trust, TrustError, parse_pins
+from operations.provisioning.trust import Login, Trust, parse_pins
 from tests.provisioning.support import certificate, cluster
 
 PIN = "ab" * 32
@@ -30,13 +31,13 @@ def test_pins_are_read_as_openssl_and_this_command_write_them() -> None:
     ],
 )
 def test_a_wrong_line_is_named(text: str, message: str) -> None:
-    with pytest.raises(TrustError, match=message):
+    with pytest.raises(RefusedError, match=message):
         parse_pins(text, "p")
 
 
 @pytest.mark.parametrize("secret", ["", "root", "root:", ":calvin"])
 def test_a_login_without_both_parts_is_refused(secret: str) -> None:
-    with pytest.raises(TrustError, match="the secret bmc-sjc1 isn't user:password") as error:
+    with pytest.raises(RefusedError, match="the secret bmc-sjc1 isn't user:password") as error:
         Login.parse(secret, "bmc-sjc1")
     assert "calvin" not in str(error.value)
 
@@ -50,13 +51,13 @@ def test_a_password_may_hold_colons_and_is_in_no_representation() -> None:
 def test_the_files_lie_beside_the_spec(tmp_path: Path) -> None:
     settings = machines(cluster())[0].settings.bmc
     assert settings
-    with pytest.raises(TrustError, match=r"bmc-pins.txt can't be read \(there is no such file"):
+    with pytest.raises(RefusedError, match=r"bmc-pins.txt can't be read \(there is no such file"):
         Trust.load(settings, tmp_path)
     (tmp_path / "bmc-pins.txt").write_text(f"10.9.254.11 {PIN}\n")
     assert Trust.load(settings, tmp_path).pins == {IPv4Address("10.9.254.11"): PIN}
     by_ca = settings.model_copy(update={"ca": "bmc-ca.pem", "pins": None})
     (tmp_path / "bmc-ca.pem").write_text("10.9.254.11")
-    with pytest.raises(TrustError, match="holds no certificate in PEM"):
+    with pytest.raises(RefusedError, match="holds no certificate in PEM"):
         Trust.load(by_ca, tmp_path)
     made = certificate(tmp_path, "bmc-ca")
     assert Trust.load(by_ca, tmp_path).ca == made.path
@@ -65,5 +66,5 @@ def test_the_files_lie_beside_the_spec(tmp_path: Path) -> None:
 def test_a_secret_that_nobody_has_stored_is_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "bmc-pins.txt").write_text("")
     monkeypatch.setattr(bmcs, "secret_of", lambda *_: None)
-    with pytest.raises(TrustError, match=r"store it with: \./menagerie secret lynx bmc-sjc1"):
+    with pytest.raises(RefusedError, match=r"store it with: \./menagerie secret lynx bmc-sjc1"):
         bmcs.connections(cluster(), tmp_path, machines(cluster()))

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from clients.remote.executor import Done, Ssh
+from cluster.errors import RefusedError
 from cluster.spec import Cluster
-from network.roce.plan import NothingToTest, Options, Plan, plan
-from network.roce.results import OtherPlanError, Pair, Results
+from network.roce.plan import Options, Plan, plan
+from network.roce.results import Pair, Results
 from network.roce.verdict import Cause
 from operations import roce as running
 from operations.roce import Report, run
@@ -152,7 +153,7 @@ def test_results_of_another_plan_are_neither_used_nor_lost(build: Build, tmp_pat
     ran(planned(build, 4), Fabric(), tmp_path)
     before = (tmp_path / "r.jsonl").read_text()
     other = planned(build, 4, options=Options(message=4096))
-    with pytest.raises(OtherPlanError, match="--fresh"):
+    with pytest.raises(RefusedError, match="--fresh"):
         ran(other, Fabric(), tmp_path)
     assert (tmp_path / "r.jsonl").read_text() == before
     assert ran(other, Fabric(), tmp_path, fresh=True).measured == {"sjc1/rail-0": 6}
@@ -205,12 +206,12 @@ def test_rails_and_hosts_can_be_chosen(build: Build) -> None:
     ],
 )
 def test_a_choice_that_leaves_nothing_is_refused(build: Build, more: dict[str, list[str]], message: str) -> None:
-    with pytest.raises(NothingToTest, match=message):
+    with pytest.raises(RefusedError, match=message):
         plan(fabric(build, 4), Options(), **more)
 
 
 def test_a_cluster_without_rdma_has_nothing_to_test(lab: Cluster) -> None:
-    with pytest.raises(NothingToTest, match="lab has no RDMA"):
+    with pytest.raises(RefusedError, match="lab has no RDMA"):
         plan(lab, Options())
 
 

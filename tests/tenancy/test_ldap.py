@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from cluster.errors import FailedError
 from cluster.tenancy import Tenancy
-from controllers.tenancy.directory import DirectoryError, State
+from controllers.tenancy.directory import State
 from controllers.tenancy.directory.ldap import After, LdapDirectory
 from tests.ports import free_port
 from tests.tenancy.slapd import BASE, PASSWORD, READER, Slapd, between, group, person, posix, running
@@ -60,7 +61,7 @@ def directory(
 
 
 def refused(one: LdapDirectory) -> str:
-    with pytest.raises(DirectoryError) as error:
+    with pytest.raises(FailedError) as error:
         one.read()
     return str(error.value)
 

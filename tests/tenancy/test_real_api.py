@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.errors import FailedError
 from cluster.tenancy import DirectorySource, Leavers, PeopleAllowance, TeamsAllowance, Tenancy
-from controllers.tenancy.directory import DirectoryError
+from controllers.tenancy.directory import unbelieved
 from controllers.tenancy.sync.objects import EDITORS, OWNER_ROLE
 from controllers.tenancy.sync.run import Sync
 from tests.tenancy.real import RBAC, Given, Server, cut_after
@@ -282,8 +283,8 @@ def test_a_directory_that_is_not_believed_changes_nothing(server: Server) -> Non
     with pytest.raises(ValueError, match="never applied"):
         one.apply(found)
     assert Sync(server, Given(roster("", "")), SETTINGS).look(accept_loss=True).refused
-    with pytest.raises(DirectoryError):
-        Sync(server, Given(DirectoryError("ldaps://x", ["it does not answer"])), SETTINGS).look()
+    with pytest.raises(FailedError, match="it does not answer"):
+        Sync(server, Given(unbelieved("ldaps://x", ["it does not answer"])), SETTINGS).look()
     assert server.versions() == before
 
 

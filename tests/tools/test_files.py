@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cluster import versions
+from cluster.errors import FailedError
 from tools import files, manifest
-from tools.build import BuildError
 
 
 def test_rooks_crds_are_of_the_rook_that_clusters_have() -> None:
@@ -29,7 +29,7 @@ def test_a_module_that_go_refuses_is_told_with_gos_words(
 ) -> None:
     program = fake_go().parent / "bin" / "go"
     program.write_text(program.read_text() + "case $1 in mod) echo checksum mismatch >&2; exit 1;; esac\n")
-    with pytest.raises(BuildError, match="checksum mismatch"):
+    with pytest.raises(FailedError, match="checksum mismatch"):
         files.ensure("rook-crds.yaml")
 
 

@@ -14,9 +14,9 @@ import pytest
 import yaml
 
 from cluster.artefacts import catalogue
+from cluster.errors import FailedError
 from sandbox.lab import mirror_server
 from tools import build, golang, manifest, releases
-from tools.releases import DownloadError
 
 FakeGo = Callable[..., Path]
 MODULES = manifest.modules()
@@ -114,14 +114,14 @@ def test_what_was_asked_for_last_is_remembered_so_that_a_lab_keeps_its_programs(
 
 def test_another_word_than_source_or_release_is_refused(mirror: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MENAGERIE_PROGRAMS", "realease")
-    with pytest.raises(releases.DownloadError, match="MENAGERIE_PROGRAMS=realease: it is one of source, release"):
+    with pytest.raises(FailedError, match="MENAGERIE_PROGRAMS=realease: it is one of source, release"):
         build.ensure(["runc"])
 
 
 def test_a_file_that_is_not_the_pinned_one_is_refused_and_nothing_of_it_is_used(mirror: Path, tmp_path: Path) -> None:
     file = mirror / SOURCES["runc"]
     file.write_text("something else")
-    with pytest.raises(releases.DownloadError, match="is not the file that is pinned") as caught:
+    with pytest.raises(FailedError, match="is not the file that is pinned") as caught:
         build.ensure(["runc"])
     assert hashlib.sha256(b"something else").hexdigest() in str(caught.value)
     assert releases.pins()[SOURCES["runc"]] in str(caught.value)
@@ -130,7 +130,7 @@ def test_a_file_that_is_not_the_pinned_one_is_refused_and_nothing_of_it_is_used(
 
 def test_a_file_that_cannot_be_had_is_named_with_the_ways_out(mirror: Path) -> None:
     (mirror / SOURCES["kubelet"]).unlink()
-    with pytest.raises(releases.DownloadError, match=r"release/v.*/kubelet could not be had.*404") as caught:
+    with pytest.raises(FailedError, match=r"release/v.*/kubelet could not be had.*404") as caught:
         build.ensure(["kubelet"])
     assert "MENAGERIE_MIRROR=http://ADDRESS" in str(caught.value)
     assert "make lab PROGRAMS=source" in str(caught.value)
@@ -142,7 +142,7 @@ def test_a_full_disk_is_no_server_s_fault(mirror: Path, tmp_path: Path, full: st
     folder.mkdir()
     (folder / full).symlink_to("/dev/full")
     file = releases.pinned(next(module for module in MODULES.values() if "kubectl" in module.programs))["kubectl"]
-    with pytest.raises(DownloadError, match="no space is left on the disk of the cache") as told:
+    with pytest.raises(FailedError, match="no space is left on the disk of the cache") as told:
         releases.fetch({target: file}, folder, lambda _: None)
     assert "could not be had" not in str(told.value)
     assert not target.exists()
@@ -157,7 +157,7 @@ def test_an_archive_without_the_program_is_told_by_its_place(
     sums = yaml.safe_load((tmp_path / "pins.yaml").read_text()) | {source: hashlib.sha256(data).hexdigest()}
     (tmp_path / "pins.yaml").write_text(yaml.safe_dump(sums))
     releases.pins.cache_clear()
-    with pytest.raises(releases.DownloadError, match="holds no crictl"):
+    with pytest.raises(FailedError, match="holds no crictl"):
         build.ensure(["crictl"])
 
 
@@ -165,8 +165,9 @@ def test_a_run_that_was_cut_short_goes_on_with_what_is_missing(mirror: Path) -> 
     hidden = mirror / SOURCES["runc"]
     data = hidden.read_bytes()
     hidden.unlink()
-    with pytest.raises(releases.DownloadError):
+    with pytest.raises(FailedError) as caught:
         build.ensure(["crictl", "runc"])
+    assert caught.value.code == "programs"
     (mirror / SOURCES["crictl"].partition("#")[0]).unlink()
     hidden.write_bytes(data)
     assert build.ensure(["crictl", "runc"])["runc"].read_text() == "released runc"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster.errors import FailedError
 from cluster.load import load_cluster
 from cluster.spec import Cluster
 from stacks.validation import fleet
-from stacks.validation.fleet import NoEngineError
 from stacks.validation.model import ClusterResult, Finding, Outcome, Report, Stage, StageResult, skipped
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,7 @@ HOSTILE = {
 def pulumi() -> Path:
     try:
         return fleet.engine()
-    except NoEngineError:
+    except FailedError:
         pytest.skip("pulumi is not built; `make lab` and `make test` build it")
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.errors import FailedError
 from cluster.load import check_paths
 from stacks.validation import fleet, worker
 from stacks.validation.fleet import Options, Subject
@@ -195,5 +196,5 @@ def test_no_cloud_s_sdk_is_imported_before_a_program_does_and_the_parent_imports
 def test_without_the_engine_the_way_to_get_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"program": "pulumi", "version": "3.0.0", "built": False, "path": "/nowhere"}
     monkeypatch.setattr(fleet.build, "states", lambda: [row])
-    with pytest.raises(fleet.NoEngineError, match=re.escape("python -m tools pulumi")):
+    with pytest.raises(FailedError, match=re.escape("python -m tools pulumi")):
         fleet.engine()

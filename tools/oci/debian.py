@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from cluster.errors import FailedError
+
 SUITE = "bookworm"
 MERGED = ("bin", "lib", "lib64", "sbin")
 """Folders that are links into /usr."""
@@ -27,14 +29,10 @@ _UNUSED = (
 _WAY_OUT = f"the image is made of Debian 12 ({SUITE}): look at the network, and at /etc/apt/sources.list*"
 
 
-class ImageError(Exception):
-    """The image can't be made or pushed; the text has what the program said, and the way out."""
-
-
 def fetch(names: Sequence[str], home: Path, *, with_needed: bool = False) -> list[Path]:
     """The packages, verified by apt, kept below `home` until there are newer ones. One at a time may do this in a folder.
 
-    with_needed: also all that they depend on. ImageError with what apt said."""
+    with_needed: also all that they depend on. FailedError with what apt said."""
     kept = home / "debian"
     kept.mkdir(parents=True, exist_ok=True)
     apt = _apt(home / "apt")
@@ -62,7 +60,7 @@ def unpack(package: Path, root: Path) -> None:
         for member in archive:
             _place(archive, member, root)
     if unpacking.returncode:
-        raise ImageError(f"{package.name} can't be unpacked: dpkg-deb ended with {unpacking.returncode}")
+        raise FailedError(f"{package.name} can't be unpacked: dpkg-deb ended with {unpacking.returncode}", code="image")
 
 
 def merge(root: Path) -> None:
@@ -75,14 +73,16 @@ def merge(root: Path) -> None:
 def run(
     command: Sequence[str], way_out: str, *, cwd: Path | None = None, environment: dict[str, str] | None = None
 ) -> str:
-    """What it prints. ImageError with the end of what it says otherwise."""
+    """What it prints. FailedError with the end of what it says otherwise."""
     try:
         ran = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise ImageError(f"{command[0]} is missing on this machine; the image is made on Debian 12") from None
+        raise FailedError(
+            f"{command[0]} is missing on this machine; the image is made on Debian 12", code="image"
+        ) from None
     if ran.returncode:
         said = "\n".join(f"  {line}" for line in (ran.stderr or ran.stdout).strip().splitlines()[-12:])
-        raise ImageError(f"{Path(command[0]).name} failed; {way_out}\n{said}")
+        raise FailedError(f"{Path(command[0]).name} failed; {way_out}\n{said}", code="image")
     return ran.stdout
 
 

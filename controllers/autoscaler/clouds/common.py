@@ -23,6 +23,8 @@ MOST_PAGES = 1000
 class LostError(GroupError):
     """No answer, or the cloud's own failure: whether the request was carried out is not known."""
 
+    retryable = True
+
     def __init__(self, cloud: str, why: object) -> None:
         super().__init__(
             f"no answer from {cloud} that tells whether it was done: {one_line(why)}; the next pass asks again"

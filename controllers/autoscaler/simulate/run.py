@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from cluster.autoscaler import Autoscaler, Idle
+from cluster.errors import RefusedError
 from cluster.spec import Cluster
 from controllers.autoscaler.decide import decide
 from controllers.autoscaler.decision import Act, Pass
@@ -26,10 +27,6 @@ _STILL_S = 600.0
 _GIVEN_UP_S = 86400.0
 """Without a change, until what waits is taken to wait for ever: every time of the autoscaler's own is shorter."""
 _PERCENT = 100
-
-
-class UnknownSizeError(Exception):
-    """Nothing says how large the machines of some pools are, so they can't be simulated."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +74,11 @@ class Setting:
 
 
 def setting_of(cluster: Cluster, settings: Autoscaler, limits: Limits) -> Setting:
-    """The cluster's pools that grow. UnknownSizeError."""
+    """The cluster's pools that grow. RefusedError."""
     known, notices = supplies(cluster, settings, (), {})
     names = settings.grown(cluster.spec.pools)
     if missing := [name for name in names if name not in known]:
-        raise UnknownSizeError(f"pools {', '.join(missing)} can't be simulated: {'; '.join(notices)}")
+        raise RefusedError(f"pools {', '.join(missing)} can't be simulated: {'; '.join(notices)}", code="unknown-size")
     return Setting(
         {name: replace(known[name], grows=True) for name in names},
         {name: cluster.spec.pools[name].min for name in names},

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NoReturn
 from kubernetes.utils.quantity import parse_quantity
 from pydantic import AfterValidator, Field, ValidationError
 
+from cluster.errors import RefusedError
 from cluster.model import Model
 from cluster.quantities import DurationMs
 from cluster.reading import UnreadableError, read_text
@@ -53,10 +54,6 @@ def _short(milliseconds: int) -> int:
 Span = Annotated[DurationMs, AfterValidator(_short)]
 
 
-class TraceError(Exception):
-    """Lines that are none of a trace; the text has all of them, each with its number."""
-
-
 class Line(Model):
     """Some alike pods.
 
@@ -88,7 +85,7 @@ class Arrival:
 
 
 def read(lines: Iterable[str], file: str) -> tuple[Arrival, ...]:
-    """The arrivals in order of their time. TraceError with everything wrong."""
+    """The arrivals in order of their time. RefusedError with everything wrong."""
     found: list[Arrival] = []
     problems: list[str] = []
     names: dict[str, int] = {}
@@ -115,16 +112,16 @@ def read(lines: Iterable[str], file: str) -> tuple[Arrival, ...]:
             break
         found += _arrivals(line)
     if problems:
-        raise TraceError("\n".join(problems))
+        raise RefusedError("\n".join(problems), code="bad-trace")
     return tuple(sorted(found, key=lambda each: (each.at_s, each.pod["metadata"]["name"])))
 
 
 def lines(path: Path) -> list[str]:
-    """Of a file. TraceError where it can't be read, or isn't one."""
+    """Of a file. RefusedError where it can't be read, or isn't one."""
     try:
         return read_text(path, MOST_BYTES).splitlines()
     except UnreadableError as error:
-        raise TraceError(str(error)) from None
+        raise RefusedError(str(error), code="bad-trace") from None
 
 
 def _constant(word: str) -> NoReturn:

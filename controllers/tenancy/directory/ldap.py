@@ -22,7 +22,7 @@ from ldap3.utils.dn import parse_dn
 
 from cluster.reading import UnreadableError, read_bytes
 from cluster.tenancy import Ldap, Tenancy
-from controllers.tenancy.directory.model import DirectoryError, Person, Roster, State, Team
+from controllers.tenancy.directory.model import Person, Roster, State, Team, unbelieved
 from controllers.tenancy.directory.names import assign
 
 _PAGED = "1.2.840.113556.1.4.319"
@@ -70,7 +70,7 @@ class LdapDirectory:
         return ", ".join(self._ldap.urls)
 
     def read(self) -> Roster:
-        """Everybody. DirectoryError where not all of it was heard, or it can't be."""
+        """Everybody. FailedError where not all of it was heard, or it can't be."""
         ldap = self._ldap
         secret = self._password(ldap.password.secret) if ldap.password else ""
         with self._connected(secret) as ask:
@@ -93,7 +93,7 @@ class LdapDirectory:
         try:
             yield ask
         except LDAPException as error:
-            raise DirectoryError(self.name, [f"it stopped answering: {_why(error)}"]) from None
+            raise unbelieved(self.name, [f"it stopped answering: {_why(error)}"]) from None
         finally:
             watchdog.cancel()
             with suppress(LDAPException, OSError):
@@ -106,7 +106,7 @@ class LdapDirectory:
                 return self._login(url, secret)
             except LDAPException as error:
                 reasons.append(f"{url} does not answer: {_why(error)}")
-        raise DirectoryError(self.name, reasons)
+        raise unbelieved(self.name, reasons)
 
     def _login(self, url: str, secret: str) -> ldap3.Connection:
         ldap = self._ldap
@@ -133,7 +133,7 @@ class LdapDirectory:
         hint = ""
         if connection.result["result"] == _WRONG_PASSWORD and ldap.password:
             hint = f"; store the right password with ./menagerie secret CLUSTER {ldap.password.secret}"
-        raise DirectoryError(url, [f"it does not let {ldap.bind_dn or 'nobody'} in: {said}{hint}"])
+        raise unbelieved(url, [f"it does not let {ldap.bind_dn or 'nobody'} in: {said}{hint}"])
 
     def _tls(self) -> _Tls:
         ca = self._folder / self._ldap.ca if self._ldap.ca else None
@@ -142,10 +142,10 @@ class LdapDirectory:
                 read_bytes(ca)  # OpenSSL would wait for a pipe, and read a device to its end
             return _Tls(ssl.create_default_context(cafile=ca))
         except UnreadableError as error:
-            raise DirectoryError(self.name, [f"TEN-001: {error}"]) from None
+            raise unbelieved(self.name, [f"TEN-001: {error}"]) from None
         except (OSError, ssl.SSLError) as error:
             reason = error.strerror or str(error)
-            raise DirectoryError(self.name, [f"TEN-001: {ca} can't be read as certificates: {reason}"]) from None
+            raise unbelieved(self.name, [f"TEN-001: {ca} can't be read as certificates: {reason}"]) from None
 
     def _roster(self, people: list[_Entry], gone: set[_Dn], teams: list[_Entry]) -> Roster:
         reasons: list[str] = []
@@ -174,7 +174,7 @@ class LdapDirectory:
         roster = Roster(known, found, tuple(notices))
         reasons += [f"{each.code}: {each.message}; {each.hint}" for each in assign(roster.tenants(), self._settings)[1]]
         if reasons:
-            raise DirectoryError(self.name, reasons)
+            raise unbelieved(self.name, reasons)
         return roster
 
 
@@ -198,7 +198,7 @@ class _Ask:
         self._deadline = time.monotonic() + self.longest_s
 
     def __call__(self, base: str, filter_: str, attributes: tuple[str, ...]) -> Iterator[_Entry]:
-        """All entries below a base. DirectoryError where the server did not give all."""
+        """All entries below a base. FailedError where the server did not give all."""
         cookie: bytes | None = None
         while cookie != b"":
             self._connection.search(
@@ -212,16 +212,16 @@ class _Ask:
             )
             result = self._connection.result
             if result["result"] != _SUCCESS:
-                raise DirectoryError(self._name, [f"{_refused(result, base)}; nothing is believed of a part"])
+                raise unbelieved(self._name, [f"{_refused(result, base)}; nothing is believed of a part"])
             if time.monotonic() > self._deadline:
                 text = f"it did not give all of {base} within {self.longest_s:.0f} s"
-                raise DirectoryError(self._name, [f"{text}; raise tenancy.directory.ldap.timeout"])
+                raise unbelieved(self._name, [f"{text}; raise tenancy.directory.ldap.timeout"])
             for given in self._connection.response or ():
                 if given["type"] == "searchResEntry":
                     yield self._entry(given["dn"], given["raw_attributes"])
             control = result.get("controls", {}).get(_PAGED)
             if control is None:
-                raise DirectoryError(self._name, [f"it does not page its answers, so {base} may be a part"])
+                raise unbelieved(self._name, [f"it does not page its answers, so {base} may be a part"])
             cookie = control["value"]["cookie"]
 
     def _entry(self, dn: str, raw: Mapping[str, list[bytes]]) -> _Entry:
@@ -229,7 +229,7 @@ class _Ask:
         for attribute, given in raw.items():
             # Active Directory gives 1,500 values at a time, and says which.
             if ";range=" in attribute.lower():
-                raise DirectoryError(self._name, [f"it gave a part of {attribute.partition(';')[0]} of {dn}"])
+                raise unbelieved(self._name, [f"it gave a part of {attribute.partition(';')[0]} of {dn}"])
             values[attribute.lower()] = tuple(value.decode(errors="replace") for value in given)
         return _Entry(dn, values)
 

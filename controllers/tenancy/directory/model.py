@@ -8,6 +8,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
+from cluster.errors import FailedError
+
 
 class Kind(StrEnum):
     """Who may have a namespace."""
@@ -84,21 +86,16 @@ class Roster:
         return sum(len(self.active & set(team.everybody)) for team in self.teams.values())
 
 
-class DirectoryError(Exception):
+def unbelieved(source: str, reasons: list[str]) -> FailedError:
     """A directory that can't be believed: it does not answer, not wholly, or with what can't be. Every reason at once."""
-
-    def __init__(self, source: str, reasons: list[str]) -> None:
-        self.source, self.reasons = source, tuple(reasons)
-        text = "\n".join(f"  {reason}" for reason in reasons) if len(reasons) > 1 else reasons[0]
-        super().__init__(f"{source}:{chr(10) if len(reasons) > 1 else ' '}{text}")
+    text = "\n".join(f"  {reason}" for reason in reasons) if len(reasons) > 1 else reasons[0]
+    return FailedError(f"{source}:{chr(10) if len(reasons) > 1 else ' '}{text}", code="directory")
 
 
-class NoTenancyError(Exception):
-    """A spec says nothing of people and teams."""
-
-
-class NoPoliciesError(Exception):
+class NoPoliciesError(FailedError):
     """The API servers can't add tolerations; the text says what to do."""
+
+    code = "no-policies"
 
 
 class Directory(Protocol):
@@ -109,4 +106,4 @@ class Directory(Protocol):
         """What it is, for messages: a file's path or a URL."""
 
     def read(self) -> Roster:
-        """Everybody, now. DirectoryError or SpecError with all that stands against believing it."""
+        """Everybody, now. FailedError or SpecError with all that stands against believing it."""

@@ -72,7 +72,7 @@ class Sync:
         self._kube = kube_of(self._api)
 
     def look(self, *, accept_loss: bool = False) -> Found:
-        """Reads only. DirectoryError or SpecError of a directory that does not answer, or not wholly."""
+        """Reads only. FailedError or SpecError of a directory that does not answer, or not wholly."""
         roster = self._directory.read()
         seen = look_at(self._kube, self._api, roster, self._settings)
         refused = refusals(roster, seen, self._settings, accept_loss=accept_loss)

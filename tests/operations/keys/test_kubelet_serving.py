@@ -11,9 +11,9 @@ import pytest
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from cluster.errors import FailedError, RefusedError
 from cluster.key_rings import Ring, RingName
 from operations.keys import rings
-from operations.keys.kubelets import KubeletsBehindError
 from operations.keys.status import look
 from stacks.certificates import Request, Signed, issue, new_authority
 from tests.control_plane.serving_support import listener
@@ -75,7 +75,7 @@ def test_a_preview_leaves_the_configuration_as_it_was() -> None:
 
 
 def test_who_has_an_older_configuration_is_refused_while_the_ring_is_carried_over() -> None:
-    with pytest.raises(rings.ForeignRingsError, match="built with 0,1"):
+    with pytest.raises(RefusedError, match="built with 0,1"):
         rings.refuse_foreign("horus", Stack(), {"key_rings": f'{{"{RING}": "0,1"}}'})  # type: ignore[arg-type]
 
 
@@ -150,7 +150,7 @@ def run(world: Region, after: Callable[[str], None], site: Worker) -> list[str]:
             rotation(world, RING, done).run()
         except Cut:
             after(seen[-1])
-        except KubeletsBehindError as error:
+        except FailedError as error:
             assert "w-site" in str(error)
             seen.append("configure")
             site.follow()

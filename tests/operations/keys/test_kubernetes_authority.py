@@ -19,10 +19,9 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from clients.access import Access
+from cluster.errors import FailedError
 from cluster.key_rings import Ring
 from operations.keys import kubelets, rings, trusted
-from operations.keys.kubelets import KubeletsBehindError
-from operations.keys.pods import PodsBehindError
 from operations.keys.status import look
 from stacks.certificates import Request, Signed, issue
 from stacks.errors import StackError
@@ -165,11 +164,13 @@ def step_by_step(
                 after(seen[-1])
             except Enough:
                 return seen
-        except KubeletsBehindError as error:
-            assert "w-site" in str(error)
-            seen.append("configure")
-            site.follow()
-        except PodsBehindError as error:
+        except FailedError as error:
+            if error.code == "kubelets-behind":
+                assert "w-site" in str(error)
+                seen.append("configure")
+                site.follow()
+                continue
+            assert error.code == "pods-behind"
             assert "kubectl -n default rollout restart deployment/asks" in str(error).splitlines()[1]
             seen.append("restart")
             assert pods, "it was not asked"

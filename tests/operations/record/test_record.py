@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from clients.access import Access
+from cluster.errors import LockedError, RefusedError
 from cluster.spec import Cluster
 from operations.record import (
-    LockedError,
     RecordStoreError,
     TakenOverError,
     hold,
@@ -29,7 +29,6 @@ from operations.record import (
     take,
     unlock,
 )
-from operations.record.ledger import NotHeldError
 from operations.record.model import CURRENT, Record, State, ago, now, parse
 from operations.record.store import ConflictError, RecordStore
 from tests.operations.conftest import outputs
@@ -42,7 +41,7 @@ Opened = Callable[[], RecordStore]
 HOLDER = """
 import sys, time
 from pathlib import Path
-from operations.record.errors import LockedError
+from cluster.errors import LockedError
 from operations.record.holder import Holder
 from operations.record.model import Record
 from operations.record.store import FolderStore, RecordStore
@@ -397,7 +396,7 @@ def test_a_record_that_moved_is_ended_where_it_moved_to(lab: Cluster, access: Ac
 
 def test_only_who_insists_unlocks_what_lives(access: Access, opened: Opened) -> None:
     theirs = take.take(opened(), record(holder=ELSEWHERE), print).record
-    with pytest.raises(NotHeldError, match="./menagerie operations lab"):
+    with pytest.raises(RefusedError, match="./menagerie operations lab"):
         unlock("lab", access, "another", take_over=True)
     with pytest.raises(LockedError):
         unlock("lab", access, theirs.id, take_over=False)

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from cli.main import app
+from cluster.errors import RefusedError
 from controllers.autoscaler.decide import decide
 from controllers.autoscaler.decision import Act, Pass
 from controllers.autoscaler.memory import Memory, packed, unpacked
 from controllers.autoscaler.seen import World
 from controllers.autoscaler.simulate.cloud import Cloud
 from controllers.autoscaler.simulate.run import Setting, simulate, without_scale_in
-from controllers.autoscaler.simulate.trace import MOST_PODS, Arrival, TraceError, read
+from controllers.autoscaler.simulate.trace import MOST_PODS, Arrival, read
 from controllers.autoscaler.simulate.trace import lines as lines_of
 from tests.scheduling.autoscaler.support import LIMITS, setting, supply
 
@@ -184,7 +185,7 @@ def test_a_trace_with_errors_is_refused_with_all_of_them() -> None:
         '{"at": 5, "name": "B", "runs": "1h", "gpu": 1}',
         "nonsense",
     ]
-    with pytest.raises(TraceError) as told:
+    with pytest.raises(RefusedError) as told:
         read(lines, "t.jsonl")
     text = str(told.value)
     assert "t.jsonl:3: name a stands in line 1 already" in text
@@ -252,7 +253,7 @@ def test_a_simulation_lasts_no_longer_than_it_may() -> None:
     ],
 )
 def test_an_amount_that_is_none_is_refused_with_its_place(value: str) -> None:
-    with pytest.raises(TraceError) as told:
+    with pytest.raises(RefusedError) as told:
         read([f'{{"at": "0s", "name": "a", "runs": "1h", "requests": {{"cpu": {value}}}}}'], "t.jsonl")
     assert str(told.value).startswith("t.jsonl:1: ")
     assert "cpu" in str(told.value) or "is no number" in str(told.value)
@@ -270,7 +271,7 @@ def test_an_amount_that_is_none_is_refused_with_its_place(value: str) -> None:
     ids=["a time", "a priority", "a nest", "a number of pods", "a long number"],
 )
 def test_a_number_that_nothing_has_is_refused_with_its_place(line: str, why: str) -> None:
-    with pytest.raises(TraceError) as told:
+    with pytest.raises(RefusedError) as told:
         read([line], "t.jsonl")
     assert f"t.jsonl:1: {why}" in str(told.value)
 
@@ -279,16 +280,16 @@ def test_a_trace_of_too_many_pods_is_refused_before_it_fills_the_memory(monkeypa
     assert MOST_PODS <= 10**6
     monkeypatch.setattr("controllers.autoscaler.simulate.trace.MOST_PODS", 20)
     lines = [json.dumps({"at": "0s", "name": f"a{number}", "runs": "1h", "count": 10}) for number in range(1000)]
-    with pytest.raises(TraceError, match="t.jsonl:3: with this line there are 30 pods; 20 is the most"):
+    with pytest.raises(RefusedError, match="t.jsonl:3: with this line there are 30 pods; 20 is the most"):
         read(lines, "t.jsonl")
 
 
 def test_what_is_no_file_is_no_trace(tmp_path: Path) -> None:
     for path in (tmp_path, Path("/dev/zero"), tmp_path / "none"):
-        with pytest.raises(TraceError, match="not an ordinary file|there is no such file"):
+        with pytest.raises(RefusedError, match="not an ordinary file|there is no such file"):
             lines_of(path)
     (tmp_path / "latin").write_bytes(b"\xff")
-    with pytest.raises(TraceError, match="can't be read"):
+    with pytest.raises(RefusedError, match="can't be read"):
         lines_of(tmp_path / "latin")
 
 

@@ -12,8 +12,8 @@ import grpc
 import pytest
 
 from cluster.autoscaler import Autoscaler
+from cluster.errors import RefusedError
 from cluster.load import load_cluster
-from controllers.expander.errors import ExpanderError
 from controllers.expander.offers import Priced, prices_of, read
 from controllers.expander.server import Expander, Tls, serve
 from controllers.expander.wire import Request, Response
@@ -179,7 +179,7 @@ def test_a_price_is_that_of_the_specs_pool_else_of_the_machine_type() -> None:
 
 def test_files_that_are_no_pair_are_told_at_the_start(authority: Authority) -> None:
     certificate, key = authority.issue("expander")
-    with pytest.raises(ExpanderError, match="another certificate's"):
+    with pytest.raises(RefusedError, match="another certificate's"):
         serve(Expander(price_of), "127.0.0.1:0", Tls(certificate, authority.issue("other")[1]))
-    with pytest.raises(ExpanderError, match="no-file can't be read: there is no such file"):
+    with pytest.raises(RefusedError, match="no-file can't be read: there is no such file"):
         serve(Expander(price_of), "127.0.0.1:0", Tls(certificate.with_name("no-file"), key))

@@ -50,17 +50,17 @@ _PAGE = 100
 T = TypeVar("T")
 
 
-class RefusedError(GroupError):
-    """code: AWS's word for why."""
+class AwsRefusedError(GroupError):
+    """word: AWS's, for why."""
 
-    def __init__(self, action: str, code: str, message: str) -> None:
-        self.code = code
-        service, advice = _SERVICES.get(action, "autoscaling"), _BY_CODE.get(code, "")
+    def __init__(self, action: str, word: str, message: str) -> None:
+        self.word = word
+        service, advice = _SERVICES.get(action, "autoscaling"), _BY_CODE.get(word, "")
         if service == "sts":
             advice = (
                 "; compare the role's trust policy with who asks: the issuer and the service account of a pod's token"
             )
-        super().__init__(f"AWS refuses {service}:{action}: {code}: {message}{advice}")
+        super().__init__(f"AWS refuses {service}:{action}: {word}: {message}{advice}")
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,8 @@ class AutoScaling:
         """Credentials that AWS calls stale are looked for again, once: a refused request did nothing."""
         try:
             return self._once(call, tries)
-        except RefusedError as error:
-            if error.code not in _STALE:
+        except AwsRefusedError as error:
+            if error.word not in _STALE:
                 raise
         self._clients.clear()
         return self._once(call, tries)
@@ -180,7 +180,7 @@ def _read(error: ClientError) -> GroupError:
         return throttled("AWS", f"{code}: {message}")
     if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500:
         return LostError("AWS", error)
-    return RefusedError(error.operation_name, code, message)
+    return AwsRefusedError(error.operation_name, code, message)
 
 
 def _group(told: Mapping[str, Any]) -> ScalingGroup:

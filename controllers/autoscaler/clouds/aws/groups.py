@@ -8,7 +8,7 @@ from typing import Literal
 from cluster.pools import POOL_LABEL
 from cluster.spec import Cluster
 from controllers.autoscaler.clouds import common
-from controllers.autoscaler.clouds.aws.api import AutoScaling, Instance, RefusedError, ScalingGroup
+from controllers.autoscaler.clouds.aws.api import AutoScaling, AwsRefusedError, Instance, ScalingGroup
 from controllers.autoscaler.clouds.common import LostError, Names
 from controllers.autoscaler.groups import Group, Machine
 
@@ -53,9 +53,9 @@ class AwsGroups:
         for last in range(_TRIES):
             try:
                 return self._api.terminate(instance)
-            except RefusedError as error:
+            except AwsRefusedError as error:
                 # "No managed instance found for instance ID": it went by itself.
-                if error.code != "ValidationError" or self._is_there(pool, instance):
+                if error.word != "ValidationError" or self._is_there(pool, instance):
                     raise
                 return None
             except LostError:

@@ -26,13 +26,13 @@ _LONGEST_PAUSE_S = 20
 T = TypeVar("T")
 
 
-class RefusedError(GroupError):
-    """code: Azure's word for why."""
+class AzureRefusedError(GroupError):
+    """word: Azure's, for why."""
 
-    def __init__(self, asked: str, code: str, message: str, status: int) -> None:
-        self.code = code
+    def __init__(self, asked: str, word: str, message: str, status: int) -> None:
+        self.word = word
         advice = "; the rights are in docs/azure-role-autoscaler.json" if status == _FORBIDDEN else ""
-        super().__init__(f"Azure refuses {asked}: {code or f'HTTP {status}'}: {message}{advice}")
+        super().__init__(f"Azure refuses {asked}: {word or f'HTTP {status}'}: {message}{advice}")
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ def _refused(error: HttpResponseError) -> GroupError:
         return LostError("Azure", f"HTTP {status} {code}: {message}")
     request: Any = error.response.request if error.response is not None else None
     asked = f"{request.method} {urlsplit(request.url).path}" if request is not None else "a request"
-    return RefusedError(asked, code, message, status)
+    return AzureRefusedError(asked, code, message, status)
 
 
 def _instance(told: Any) -> Instance:

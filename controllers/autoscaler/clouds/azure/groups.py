@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from cluster.pools import POOL_LABEL
 from cluster.spec import Cluster
 from controllers.autoscaler.clouds import common
-from controllers.autoscaler.clouds.azure.api import Instance, RefusedError, ScaleSet, ScaleSets
+from controllers.autoscaler.clouds.azure.api import AzureRefusedError, Instance, ScaleSet, ScaleSets
 from controllers.autoscaler.clouds.common import LostError, Names
 from controllers.autoscaler.groups import Group, Machine
 
@@ -47,8 +47,8 @@ class AzureGroups:
         common.refuse_above(pool, size, self._cluster.spec.pools[pool].max)
         try:
             self._api.resize(scale_set, size)
-        except RefusedError as error:
-            if any(word in error.code.lower() for word in _WANTING):
+        except AzureRefusedError as error:
+            if any(word in error.word.lower() for word in _WANTING):
                 self._refused[pool] = (self._clock(), str(error))
             raise
         self._refused.pop(pool, None)

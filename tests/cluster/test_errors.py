@@ -1,0 +1,139 @@
+"""Every error has a word for machines and an exit code that callers rely on: neither may get lost or change."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeGuard
+
+import pytest
+
+from cli import exits
+from cluster import errors
+from cluster.errors import FailedError, MenagerieError, NotConfirmedError, RefusedError
+from cluster.problems import Problem
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCT = (
+    *("cli", "clients", "cluster", "components", "controllers", "etcd"),
+    *("inventories", "network", "operations", "sandbox", "stacks", "tools"),
+)
+ON_HOSTS = ("cluster/audit/host", "components/control_plane/host", "components/userdata", "etcd/host")
+"""Programs for hosts know nothing of each other, nor of the command."""
+
+CODES = {
+    1: "ansible api api-unreachable directory endless-tokens etcd etcd-agent file groups image kubelets-behind lab "
+    "machine-unfit machines-failed no-go no-policies no-record no-space not-backed-up not-built not-confirmed not-yet output "
+    "permission plugin pods-behind programs read-only repair reports roll-stopped stack still-encrypts timed-out unexpected "
+    "upgrade-stopped workers-failed",
+    2: "bad-certificate bad-spec bad-trace bmc-trust disagreement etcd-refused expander foreign-file foreign-rings keeps-data "
+    "machines-refused newer-data no-autoscaler no-backups no-image no-key no-rdma no-router no-tenancy no-way-back "
+    "not-as-its-spec not-carried not-confirmed not-held not-ready nothing-matches nothing-to-provision other-plan other-release "
+    "other-state passphrase pods-would-be-lost unknown-gateway unknown-host unknown-proof unknown-secret unknown-size "
+    "unreadable upgrade-refused",
+    3: "foreign-lab locked taken-over",
+    4: "machines-unreachable workers-unreachable",
+    5: "state-unreadable",
+}
+"""Exit code -> words. A new word belongs here; one that is here stays."""
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    for package in PRODUCT:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name = str(path.relative_to(ROOT))
+            if not name.startswith(ON_HOSTS) and path.name != "menagerie_secret.py":
+                yield path, ast.parse(path.read_text())
+
+
+TREES = dict(trees())
+
+
+def kinds() -> dict[str, type[MenagerieError]]:
+    """Every class of error by its name, made again from what its source says: importing all packages takes long."""
+    found = {
+        name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, MenagerieError)
+    }
+    nodes = [node for tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef)]
+    while ready := [node for node in nodes if node.name not in found and node.bases and {*bases(node)} <= found.keys()]:
+        for node in ready:
+            own = {each.targets[0].id: ast.literal_eval(each.value) for each in node.body if is_word(each)}
+            found[node.name] = type(node.name, tuple(found[name] for name in bases(node)), own)
+    return found
+
+
+def bases(node: ast.ClassDef) -> list[str]:
+    return [ast.unparse(each).rpartition(".")[2] for each in node.bases]
+
+
+def is_word(node: ast.stmt) -> TypeGuard[Any]:
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("code", "exit_code")
+
+
+KINDS = kinds()
+
+
+def raised() -> Iterator[tuple[str, ast.Call, type[MenagerieError]]]:
+    """Every error that is made somewhere: the place, the call, the class."""
+    for path, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                if name in KINDS:
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}", node, KINDS[name]
+
+
+def code_of(call: ast.Call) -> str:
+    """The literal after code=, "" without."""
+    return next((str(ast.literal_eval(each.value)) for each in call.keywords if each.arg == "code"), "")
+
+
+def foreign() -> Iterator[tuple[str, int]]:
+    """Words for errors that are not ours."""
+    for name in ("failures", "running"):
+        for node in ast.walk(TREES[ROOT / "cli" / f"{name}.py"]):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Foreseen":
+                number, word = node.args[1:3]
+                if (
+                    isinstance(number, ast.Attribute)
+                    and getattr(number.value, "id", "") == "exits"
+                    and isinstance(word, ast.Constant)
+                ):
+                    yield str(word.value), getattr(exits, number.attr)
+
+
+def test_every_word_and_its_exit_code_is_as_it_was() -> None:
+    found = {(code_of(call) or kind.code, kind.exit_code) for _, call, kind in raised()}
+    found |= {("not-confirmed", exits.FAILED), *((word, number) for word, number in foreign())}
+    assert found == {(word, number) for number, words in CODES.items() for word in words.split()}
+
+
+def test_every_error_that_is_made_has_a_word() -> None:
+    assert [place for place, call, kind in raised() if not code_of(call) and not hasattr(kind, "code")] == []
+
+
+def test_no_two_classes_of_errors_have_one_name() -> None:
+    names = Counter(
+        node.name
+        for tree in TREES.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
+    )
+    assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_an_error_has_the_code_of_its_class_unless_it_is_given_one() -> None:
+    problem = Problem("INV-006", "no host")
+    error = RefusedError("no host", code="nothing-matches", problems=[problem])
+    assert (str(error), error.code, error.exit_code, [*error.problems]) == ("no host", "nothing-matches", 2, [problem])
+    assert (FailedError("x", code="lab").exit_code, FailedError("x", code="lab").retryable) == (1, False)
+
+
+@pytest.mark.parametrize(("declined", "exit_code"), [(False, 2), (True, 1)])
+def test_a_verb_that_nobody_confirmed_was_refused_and_one_that_somebody_declined_has_failed(
+    declined: bool, exit_code: int
+) -> None:
+    error = NotConfirmedError("no", declined=declined)
+    assert (error.code, error.exit_code) == ("not-confirmed", exit_code)
