@@ -14,13 +14,6 @@ from cli.output import Details, console, errors, print_json
 from cli.specs import checked
 from cluster.audit.model import Result, Status
 
-EXAMPLES = examples(
-    ("audit lab", "every control, with what was seen"),
-    ("audit lab --failed", "what somebody must mend"),
-    ("audit lab --section 1.2,M", "the API server, and our own checks"),
-    ("audit lab --accept-unseen M.8", "it may be not seen"),
-    ("audit lab --json > audit.json", "for auditors and programs"),
-)
 _SHOWN = 8
 _COLOURS = {
     Status.PASS: "green",
@@ -31,30 +24,41 @@ _COLOURS = {
 }
 
 
+@examples(
+    ("audit lab", "every control, with what was seen"),
+    ("audit lab --failed", "what somebody must fix"),
+    ("audit lab --section 1.2,M", "the API server, and our own checks"),
+    ("audit lab --accept-unseen M.8", "this one may stay unseen"),
+    ("audit lab --json > audit.json", "for auditors and programs"),
+)
 def audit(
     cluster: ClusterArg,
     section: Annotated[
         list[str] | None,
-        typer.Option("--section", metavar="ID", help="Only controls whose ID begins so: 1.2, 4, M; with commas."),
+        typer.Option(
+            "--section",
+            metavar="ID",
+            help="Only controls whose ID starts with this: 1.2, 4, M; with commas, or given again.",
+        ),
     ] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Only what failed.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="Show only what failed.")] = False,
     accept_unseen: Annotated[
         list[str] | None,
-        typer.Option("--accept-unseen", metavar="ID", help="Controls that need not be seen, as of --section."),
+        typer.Option("--accept-unseen", metavar="ID", help="Controls that may stay unseen, as in --section."),
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
-    """Audit the running cluster: the CIS Kubernetes Benchmark by ID, and our own checks by trying. Reads only.
+    """Audit a running cluster against the CIS Kubernetes Benchmark, and with our own checks. Changes nothing.
 
-    A control that the cluster does not meet on purpose is an exception with its
-    reason; what can't be reached is "not seen", and never passes. docs/reference/audit.md
-    has every control. Exit 1 when one failed, 4 when one could not be seen.
+    A control that the cluster does not meet on purpose is an exception, with its
+    reason. What is unreachable is "not seen", and never passes. docs/reference/audit.md
+    has every control. Exit code 1 if one failed, 4 if one could not be seen.
     """
+    one, chosen, accepted = checked(cluster), _known(words(section)), _known(words(accept_unseen))
     from cli.look import built
     from cluster.audit import decide
     from operations.audit import look
 
-    one, chosen, accepted = checked(cluster), _known(words(section)), _known(words(accept_unseen))
     details = Details()
     with details.lines():
         evidence = look(built(one), details.tell)

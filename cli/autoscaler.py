@@ -1,4 +1,4 @@
-"""`autoscaler run`, `plan`, `explain`, `simulate`: what they take, and their rounds. What they print is in `cli.autoscaler_view`."""
+"""`autoscaler run`, `plan`, `simulate`: what they take, and their rounds. What they print is in `cli.autoscaler_view`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli import exits
-from cli.options import ClusterArg, JsonOpt, examples
+from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt, examples
 from cli.output import note
 from cli.rounds import without_end
 from cli.specs import checked
@@ -26,47 +26,35 @@ if TYPE_CHECKING:
     from controllers.autoscaler.run import Loop
     from operations.repair.look import Around
 
-app = typer.Typer(
-    help="Machines for pods that wait, and none for longer than they are used. docs/how-to/autoscaler.md explains it.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-
-@app.command(
-    epilog=examples(
-        ("autoscaler run lab --once --dry-run", "what one pass would do"),
-        ("autoscaler run jaguar --once", "one pass; asks"),
-        ("autoscaler run jaguar --yes", "as a service"),
-        ("autoscaler run jaguar --yes --metrics 127.0.0.1:9810", "with /metrics, /healthz"),
-    )
+@examples(
+    ("autoscaler run lab --once --dry-run", "what one pass would do"),
+    ("autoscaler run jaguar --once", "one pass; asks"),
+    ("autoscaler run jaguar --yes", "as a service"),
+    ("autoscaler run jaguar --yes --metrics 127.0.0.1:9810", "monitored"),
 )
 def run(
     cluster: ClusterArg,
-    once: Annotated[bool, typer.Option("--once", help="One pass, then end.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look and decide, and change nothing.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Run one pass, then exit.")] = False,
     metrics: Annotated[
         str | None, typer.Option("--metrics", metavar="ADDRESS:PORT", help="Serve /metrics and /healthz there.")
     ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask; for services and scripts. --json does not ask.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON document a pass on standard output, one a line.")
-    ] = False,
+    dry_run: DryOpt = False,
+    yes: YesOpt = False,
+    as_json: JsonOpt = False,
 ) -> None:
-    """Add machines for pods that wait; drain and give back idle ones.
+    """Add hosts for pending pods; drain and return idle hosts.
 
-    Looks every autoscaler.interval, decides, and acts within the limits of the
-    spec: never more than a share of the cluster goes, and nothing at all while
-    the API, the clouds or the nodes do not answer as they should. Only one acts
-    on a cluster at a time. Safe to kill at any moment: the next goes on.
-    With --once: exit 1 when nothing could be decided, or an act failed.
-    Exit 3 when another acts on the cluster.
+    Every autoscaler.interval it looks, decides, and acts within the limits of the spec.
+    It never removes more than a share of the cluster, and nothing while the API, the
+    clouds or the nodes are unhealthy. Only one instance acts on a cluster at a time.
+    Idempotent: the next run continues. --json prints a document per pass, one a line.
+    With --once: exit code 1 if nothing could be decided, or an action failed.
+    Exit code 3 if another instance acts on the cluster.
     """
     place = _address(metrics)
-    work = _Work(checked(cluster), as_json=as_json)
+    one = checked(cluster)
+    work = _Work(one, as_json=as_json)
     if not (yes or as_json or dry_run):
         work.confirm()
     with ExitStack() as ends:
@@ -79,66 +67,59 @@ def run(
         work.watch(dry_run=dry_run)
 
 
-@app.command(
-    epilog=examples(("autoscaler plan jaguar", "who goes where, what it costs"), ("autoscaler plan jaguar --json", ""))
+@examples(
+    ("autoscaler plan jaguar", "which pod goes where, and the cost"),
+    ("autoscaler plan jaguar vision/train-0", "why a pod is pending"),
+    ("autoscaler plan jaguar gpu-17", "why a host stays, or is removed"),
+    ("autoscaler plan jaguar --json", "for a program"),
 )
-def plan(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
-    """Show what the next pass would decide: for every pod, every pool and every host. Changes nothing.
-
-    Exit 1 when nothing could be decided; it says what did not answer.
-    """
-    from cli import autoscaler_view
-
-    work = _Work(checked(cluster), as_json=as_json)
-    raise typer.Exit(autoscaler_view.planned(work.cluster, work.loop().once(dry_run=True), as_json=as_json))
-
-
-@app.command(
-    epilog=examples(
-        ("autoscaler explain jaguar vision/train-0", "why a pod waits"),
-        ("autoscaler explain jaguar gpu-17", "why a host stays, or goes"),
-    )
-)
-def explain(
+def plan(
     cluster: ClusterArg,
-    what: Annotated[str, typer.Argument(metavar="POD", help="NAMESPACE/NAME of a pod, or the name of a node.")],
-    as_json: JsonOpt = False,
-) -> None:
-    """Say why a pod waits and what it would take, or why a host stays. Changes nothing.
-
-    Exit 2 when there is no such pod or node.
-    """
-    from cli import autoscaler_view
-
-    work = _Work(checked(cluster), as_json=as_json)
-    raise typer.Exit(autoscaler_view.explained(work.cluster, work.loop().once(dry_run=True), what, as_json=as_json))
-
-
-@app.command(
-    epilog=examples(
-        ("autoscaler simulate jaguar monday.jsonl", "cost and waiting times"),
-        ("autoscaler simulate jaguar monday.jsonl --seed 2", "other interruptions"),
-    )
-    + '\n\nA line of a trace: {"at": "10m", "name": "train", "count": 4, "gang": true,\n"runs": "3h", "requests": '
-    '{"cpu": "80", "nvidia.com/gpu": 8}}'
-)
-def simulate(
-    cluster: ClusterArg,
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="JSON lines; docs/how-to/simulate.md has their keys.")],
-    seed: Annotated[int, typer.Option("--seed", help="Of when spot machines are taken away.")] = 1,
-    hours: Annotated[
-        float | None, typer.Option("--hours", help="Simulate no more than so many. Default: until all is over.")
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="POD", help="NAMESPACE/NAME of a pod, or the name of a node. Without it: all."),
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
-    """Run a trace of pods through the loop in simulated time. Reads the spec and the trace only.
+    """Show what the next pass would decide, for every pod, pool and host, or for one of them. Changes nothing.
 
-    Machines boot after their documented times, spot ones are taken away as often
-    as autoscaler.interruptions says. Prints what it costs, how long pods wait,
-    which never start and why, and what it would have cost if no host had ever
-    been taken away. Ends when nothing runs and nothing waits that may ever start.
-    Exit 2 for a trace that can't be read; all of its errors are told at once.
+    Of a pod: why it is pending, and what it would take. Of a node: why it stays.
+    Exit code 1 if nothing could be decided, 2 if there is no such pod or node.
     """
+    one = checked(cluster)
+    from cli import autoscaler_view
+
+    work = _Work(one, as_json=as_json)
+    made = work.loop().once(dry_run=True)
+    if what is None:
+        raise typer.Exit(autoscaler_view.planned(one, made, as_json=as_json))
+    raise typer.Exit(autoscaler_view.explained(one, made, what, as_json=as_json))
+
+
+@examples(
+    ("autoscaler simulate jaguar monday.jsonl", "cost and waiting times"),
+    ("autoscaler simulate jaguar monday.jsonl --seed 2", "another run"),
+    more='\n\nA line of a trace: {"at": "10m", "name": "train", "count": 4, "gang": true,\n"runs": "3h", "requests": '
+    '{"cpu": "80", "nvidia.com/gpu": 8}}',
+)
+def simulate(
+    cluster: ClusterArg,
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="JSON lines; docs/how-to/simulate.md has the keys.")],
+    seed: Annotated[int, typer.Option("--seed", help="For the times when spot machines are reclaimed.")] = 1,
+    hours: Annotated[
+        float | None, typer.Option("--hours", help="Stop after so many hours. Default: when all has ended.")
+    ] = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Run a trace of pods through the autoscaler in simulated time. Reads the spec and the trace only.
+
+    Machines boot after their documented times. Spot machines are reclaimed as often as
+    autoscaler.interruptions says. Prints the cost, how long pods wait, which never
+    start and why, and the cost without scale-in. Ends when nothing runs, and nothing
+    is pending that could ever start. Exit code 2 if the trace is invalid; all of its
+    errors are listed at once.
+    """
+    one = checked(cluster)
     from cli import autoscaler_view
     from controllers.autoscaler.choose import settings_of
     from controllers.autoscaler.simulate import run as simulation
@@ -149,7 +130,6 @@ def simulate(
         raise typer.BadParameter(
             f"--hours: {hours} is no time to simulate; write hours above 0, {_MOST_HOURS:,} at most"
         )
-    one = checked(cluster)
     arrivals = read(lines(trace), trace.name)
     setting = simulation.setting_of(one, settings_of(one), limits_of(one))
     with autoscaler_view.progress(len(arrivals), quiet=as_json) as watch:

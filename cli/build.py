@@ -1,4 +1,4 @@
-"""`up`, `preview` and `destroy`: what they ask and print."""
+"""`up`, its dry run, `destroy` and `secret`: what they ask and print."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 from rich.text import Text
 
-from cli.asking import confirm, confirm_name
+from cli.asking import confirm, confirm_name, dry_run_of
 from cli.output import Steps, console, errors, note, print_json
 from cli.plan import counts, print_plan
 from cluster.errors import NotConfirmedError, RefusedError
@@ -20,7 +20,7 @@ from operations import build
 from operations.build import Built, Selection
 from operations.plan import Planner
 from operations.plugins import described
-from operations.stack import backend_of, make_stack
+from operations.stack import backend_of, kept_secret, make_stack
 from stacks.errors import StackError
 
 
@@ -29,7 +29,8 @@ def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> N
     build.refuse(cluster, selection)
     if not yes:
         _introduce(cluster)
-        confirm("Go on?", f"up {cluster.name}", to="build", see=("what would change", f"preview {cluster.name}"))
+        again = f"up {cluster.name}"
+        confirm("Go on?", again, to="build", see=dry_run_of(again))
     steps = Steps(selection.steps, quiet=as_json)
     built = build.up(cluster, steps, selection, note)
     assert built.access is not None
@@ -60,7 +61,7 @@ def up(cluster: Cluster, selection: Selection, *, yes: bool, as_json: bool) -> N
 
 
 def preview(cluster: Cluster, selection: Selection, *, diff: bool, as_json: bool) -> None:
-    """Run `preview` and say what would change."""
+    """Say what `up` would change."""
     build.refuse(cluster, selection)
     planner = Planner()
     try:
@@ -90,14 +91,24 @@ def preview(cluster: Cluster, selection: Selection, *, diff: bool, as_json: bool
             console.print(Text(built.workers.diffs.get(host, "").rstrip(), style="dim"))
 
 
-def destroy(cluster: Cluster, *, with_data: bool, yes: bool, as_json: bool) -> None:
+def destroy(cluster: Cluster, *, with_data: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Ask for the cluster's name, then delete it."""
     build.refuse(cluster, declares=with_data)
+    where = backend_of(cluster).shown
+    if dry_run:
+        plan = build.to_destroy(cluster, Steps(build.DESTROY_STEPS[:1], quiet=as_json), with_data=with_data)
+        if as_json:
+            print_json({"plan": plan.to_json() if plan else None, "backend": where, "known": plan is not None})
+        elif plan:
+            print_plan(plan)
+            console.print(f"{cluster.name}: {counts(plan)}; nothing was touched", markup=False)
+        else:
+            console.print(f"{where} knows no stack {cluster.name}; there is nothing to delete", markup=False)
+        return
     if not yes:
         what = f"{cluster.name} with all its data"
         warning, again = f"This deletes the cluster {what}.", f"destroy {cluster.name}"
-        confirm_name(warning, cluster.name, again, to=f"delete {what}", as_json=as_json)
-    where = backend_of(cluster).shown
+        confirm_name(warning, cluster.name, again, to=f"delete {what}", see=dry_run_of(again), as_json=as_json)
     summary = build.destroy(cluster, Steps(build.DESTROY_STEPS, quiet=as_json), with_data=with_data, report=note)
     if as_json:
         print_json({"changes": summary.changes if summary else {}, "backend": where, "known": summary is not None})
@@ -111,10 +122,10 @@ def destroy(cluster: Cluster, *, with_data: bool, yes: bool, as_json: bool) -> N
         )
 
 
-def secret(cluster: Cluster, name: str) -> None:
+def secret(cluster: Cluster, name: str, *, dry_run: bool) -> None:
     """Take a secret from standard input, unseen at a terminal, and keep it."""
     users = dict.fromkeys(secret_names(cluster.spec), "up")
-    users |= dict.fromkeys(bmc_secrets(cluster.spec.sites), "machines")
+    users |= dict.fromkeys(bmc_secrets(cluster.spec.sites), "machines install")
     users |= dict.fromkeys(of_directory(cluster.spec.tenancy), "tenancy sync")
     if name not in users:
         there = f"there are: {', '.join(users)}" if users else "it names none"
@@ -122,6 +133,10 @@ def secret(cluster: Cluster, name: str) -> None:
             f"the spec of {cluster.name} names no secret {name}{did_you_mean(name, tuple(users))}; {there}",
             code="unknown-secret",
         )
+    if dry_run:
+        kept = "one is kept already, and would be replaced" if kept_secret(cluster, name) else "none is kept yet"
+        console.print(f"would keep {name} for {cluster.name}, encrypted: {kept}; `{users[name]}` uses it", markup=False)
+        return
     value = getpass.getpass(f"{name}: ") if sys.stdin.isatty() else sys.stdin.read().strip("\n")
     if not value:
         raise NotConfirmedError(f"no value for {name}; nothing was touched")

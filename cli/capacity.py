@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli import exits
-from cli.options import JsonOpt, examples
+from cli.options import ClustersArg, JsonOpt, examples
 from cli.output import console, errors, print_json
 from cli.specs import checked
 from cluster.project import ROOT
@@ -20,24 +20,23 @@ if TYPE_CHECKING:
     from controllers.autoscaler.memory import Memory
     from controllers.autoscaler.seen import World
 
-EXAMPLES = examples(
+_PER_HOST = 8
+
+
+@examples(
     ("capacity", "the whole fleet"),
     ("capacity jaguar", "one cluster"),
     ("capacity --gpus 16 --gpu-kind h100", "two hosts of eight"),
     ("capacity --pods 4 --cpus 32 --memory 120", "without GPUs"),
 )
-_PER_HOST = 8
-
-
 def capacity(
-    clusters: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="CLUSTER", help="Names or paths; without any, every cluster in inventories/."),
-    ] = None,
+    clusters: ClustersArg = None,
     gpus: Annotated[
         int | None, typer.Option("--gpus", min=1, max=100_000, metavar="N", help="GPUs of the whole job.")
     ] = None,
-    gpu_kind: Annotated[str, typer.Option("--gpu-kind", metavar="KIND", help="h100, a100 …; any without.")] = "",
+    gpu_kind: Annotated[
+        str, typer.Option("--gpu-kind", metavar="KIND", help="Such as h100 or a100. Default: any.")
+    ] = "",
     gpus_per_pod: Annotated[
         int | None, typer.Option("--gpus-per-pod", min=1, max=64, metavar="N", help="Default: 8, or all if fewer.")
     ] = None,
@@ -47,15 +46,15 @@ def capacity(
     spot: Annotated[str, typer.Option("--spot", metavar="WORD", help="any, never or only.")] = "any",
     team: Annotated[str, typer.Option("--team", metavar="TEAM", help="Also on this team's own hosts.")] = "",
     within: Annotated[
-        str | None, typer.Option("--within", metavar="LABEL", help="All of it in one rack: openai.org/rack.")
+        str | None, typer.Option("--within", metavar="LABEL", help="All of it in one topology domain: openai.org/rack.")
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
-    """Show free and coming capacity by GPU kind; and where a job would start soonest and cheapest.
+    """Show free and coming capacity by GPU kind, and where a job would start soonest and cheapest.
 
-    The job is only asked about: nothing is ordered or held for it. Pods that wait
-    already go before it. A cluster that does not answer is told, and left out.
-    Exit 1 when no cluster answered, or the job could start nowhere.
+    Nothing is ordered or reserved for the job. Pending pods are served first. A cluster
+    that does not answer is named, and left out.
+    Exit code 1 if no cluster answered, or the job could start nowhere.
     """
     from controllers.autoscaler import capacity as found
 
@@ -132,6 +131,7 @@ def _fleet(names: list[str] | None) -> tuple[list[tuple[str, World, Memory, Auto
 
 
 def _seen(name: str) -> tuple[str, World, Memory, Autoscaler]:
+    cluster = checked(name)
     from cluster.autoscaler import Autoscaler
     from controllers.autoscaler.choose import groups_of
     from controllers.autoscaler.groups import GroupError
@@ -140,7 +140,6 @@ def _seen(name: str) -> tuple[str, World, Memory, Autoscaler]:
     from operations import stack
     from operations.repair.look import Around, limits_of
 
-    cluster = checked(name)
     access = stack.access_to(cluster)
     settings = cluster.spec.autoscaler or Autoscaler()
     around = Around(cluster, access.api, lambda: "", limits_of(cluster))

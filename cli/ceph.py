@@ -1,50 +1,39 @@
-"""`ceph facts` and `ceph render`: what storage hosts have found, and Rook's resources of it and of the spec."""
+"""`ceph facts` and `ceph render`: the disks that storage hosts report, and Rook's resources of them and of the spec."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli import exits
-from cli.options import ClusterArg, JsonOpt, examples
+from cli.options import ClusterArg, FactsOpt, JsonOpt, OutputOpt, examples, folder_of
 from cli.output import console, errors, print_json, write_out
 from cli.specs import checked
 from cluster.ceph import Ceph
 from cluster.reading import UnreadableError, read_text
 from cluster.spec import Cluster
 
-app = typer.Typer(
-    help="Storage of a site, with Ceph and Rook. docs/how-to/ceph.md explains it.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-
-@app.command(
-    epilog=examples(
-        ("ceph facts jaguar -o found", "once role storage_host has run"),
-        ("ceph facts jaguar -o found --json", "what became of each host"),
-    )
+@examples(
+    ("ceph facts jaguar -o found", "after role storage_host has run"),
+    ("ceph facts jaguar -o found --json", "the result of each host"),
 )
 def facts(
     cluster: ClusterArg,
-    folder: Annotated[
-        Path,
-        typer.Option("--output", "-o", metavar="FOLDER", file_okay=False, help="Where the facts go, a file a host."),
-    ],
+    output: OutputOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
-    """Ask every storage host for its disks, over ssh. Changes nothing on them.
+    """Collect the disks of every storage host over SSH. Changes nothing on the hosts.
 
-    Exit 4 where hosts can't be reached, 1 where one can't say; the others' facts are written all the same.
-    """  # fmt: skip
+    --output gets a file for each host. Exit code 4 if hosts are unreachable, 1 if one
+    reports nothing; facts of the others are written anyway.
+    """
+    folder = folder_of(output)
+    one, ceph = _with_ceph(cluster)
     from operations.disks import gather
     from operations.ssh import ssh_to
 
-    one, ceph = _with_ceph(cluster)
     tell = (lambda _: None) if as_json else (lambda text: errors.print(f"… {text}", style="dim", markup=False))
     with ssh_to(one) as executor:
         answers = list(gather(one, ceph, executor, folder, tell))
@@ -63,47 +52,39 @@ def facts(
 
 
 def _with_ceph(cluster: str) -> tuple[Cluster, Ceph]:
+    one = checked(cluster)
     from components.ceph.names import storage
 
-    one = checked(cluster)
     found = storage(one.spec)
     if found is None:
         raise typer.BadParameter(f"{one.name} has no ceph at any site; docs/how-to/ceph.md says how to describe one")
     return one, found[1]
 
 
-@app.command(
-    epilog=examples(
-        ("ceph render jaguar --facts found", "from what `ceph facts` has fetched"),
-        ("ceph render jaguar --facts found --fsid 3f5c...", "where Ceph runs already"),
-    )
+@examples(
+    ("ceph render jaguar --facts found", "from what `ceph facts` collected"),
+    ("ceph render jaguar --facts found --fsid 3f5c...", "Ceph runs already"),
 )
 def render(
     cluster: ClusterArg,
-    facts: Annotated[
-        Path,
-        typer.Option(
-            "--facts",
-            metavar="FOLDER",
-            exists=True,
-            file_okay=False,
-            help="Folder with a .json file of each storage host.",
-        ),
-    ],
+    facts: FactsOpt = None,
     fsid: Annotated[
         str | None,
-        typer.Option("--fsid", metavar="ID", help="ID of the Ceph that runs already, whose disks are kept."),
+        typer.Option("--fsid", metavar="ID", help="ID of the Ceph that runs already; its disks are kept."),
     ] = None,
     as_json: JsonOpt = False,
 ) -> None:
-    """Print what Rook is to bring about, for kubectl apply --server-side.
+    """Print the resources for Rook, for kubectl apply --server-side.
 
-    Every storage host must have told its disks, and none may differ from the spec;
-    exit 2 otherwise. Reads files only.
-    """  # fmt: skip
+    --facts is the folder that `ceph facts` wrote: a .json file for each storage host.
+    Exit code 2 if the disks of a host are missing, or differ from the spec.
+    Reads files only.
+    """
     from components.ceph import render as resources
     from components.ceph.facts import judge, parse
 
+    if facts is None or not facts.is_dir():
+        raise typer.BadParameter("give --facts FOLDER, which `ceph facts` wrote")
     one, _ = _with_ceph(cluster)
     try:
         told = [parse(read_text(path), str(path)) for path in sorted(facts.glob("*.json"))]

@@ -12,97 +12,87 @@ import typer
 from rich.text import Text
 
 from cli.asking import confirm
-from cli.options import ClusterArg, JsonOpt, LimitOpt, TagsOpt, WithoutRecordOpt, YesOpt, examples, words
-from cli.output import Steps, console, errors, note, print_json
+from cli.holding import hold, holds
+from cli.options import (
+    ClusterArg,
+    DiffOpt,
+    DryOpt,
+    JsonOpt,
+    LimitOpt,
+    MaxFailuresOpt,
+    ParallelOpt,
+    TagsOpt,
+    YesOpt,
+    examples,
+    pattern,
+    words,
+)
+from cli.output import Steps, console, errors, print_json
 from cli.specs import checked
 from cluster.writing import bears, refuse_foreign, write
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
-    from inventories.batches import Amount
     from inventories.report import RunReport
     from operations.configure import Request, Work
     from operations.record import Operation
 
 _REPORT = ("a page about a run of configure", bears("<title>Workers of "))
-EXAMPLES = examples(
-    ("configure lab --check --diff", "only look"),
+
+
+@examples(
+    ("configure lab --dry-run --diff", "only look"),
     ("configure lab", "all workers; asks"),
     ("configure lab --limit rack_onprem_r1", "one rack"),
     ("configure lab --tags neighbours", "one role"),
-    ("configure lab --resume --yes", "go on where it was"),
-    ("configure lab --batch 5% --max-failures 10", "with care"),
+    ("configure lab --resume --yes", "continue where it was"),
+    ("configure lab --parallel 5% --max-failures 10", "with care"),
     ("configure lab --report run.html", "a page about it"),
 )
-
-
+@holds()
 def configure(
     cluster: ClusterArg,
     limit: LimitOpt = None,
     tags: TagsOpt = None,
-    check: Annotated[bool, typer.Option("--check", help="Say what would change, and change nothing.")] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Show the differences of files.")] = False,
     resume: Annotated[
         bool,
-        typer.Option("--resume", help="Leave out hosts that an earlier run brought to this very state; not drift."),
+        typer.Option("--resume", help="Skip hosts that an earlier run brought to this state; does not look for drift."),
     ] = False,
-    batch: Annotated[
-        str | None, typer.Option("--batch", metavar="N|P%", help="Hosts at a time; the next begin when all have ended.")
-    ] = None,
-    max_failures: Annotated[
-        str | None,
-        typer.Option("--max-failures", metavar="N|P%", help="Begin no batch after more hosts than this have failed."),
-    ] = None,
+    parallel: ParallelOpt = None,
+    max_failures: MaxFailuresOpt = None,
     report: Annotated[
         Path | None,
         typer.Option(
-            "--report", metavar="FILE.html", dir_okay=False, help="Write a page about the run, also a failed."
+            "--report", metavar="FILE.html", dir_okay=False, help="Write a page about the run, even if it failed."
         ),
     ] = None,
+    diff: DiffOpt = False,
+    dry_run: DryOpt = False,
     yes: YesOpt = False,
-    without_record: WithoutRecordOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Bring the workers of a built cluster to what its spec says.
 
-    The workers' step of `up` alone: Ansible, and nothing of the cloud.
-    A second run changes nothing. Safe to interrupt: --resume goes on from there.
-    A host that fails or can't be reached holds up no other one.
-    Exit 0 all done, 1 some failed, 4 some could not be reached and no other failed.
+    This is the workers' step of `up`: Ansible, and nothing of the cloud.
+    A second run changes nothing. If interrupted, --resume continues from there.
+    A host that fails or is unreachable does not delay another. With --parallel, the
+    next batch starts when all of a batch have ended; default: 200 hosts.
+    Exit code 1 if some failed, 4 if some are unreachable and no other failed.
     docs/how-to/configure.md has more.
     """
+    one = checked(cluster)
     from operations.configure import Request
 
     _configure(
-        checked(cluster),
-        Request(
-            limit,
-            words(tags),
-            check,
-            diff,
-            resume,
-            _amount(batch, "--batch", least=1),
-            _amount(max_failures, "--max-failures", least=0),
-        ),
+        one,
+        Request(pattern(limit), words(tags), dry_run, diff, resume, parallel, max_failures),
         report=report,
-        yes=yes or as_json or check,
-        without_record=without_record,
+        yes=yes or as_json or dry_run,
         as_json=as_json,
     )
 
 
-def _amount(text: str | None, option: str, *, least: int) -> Amount | None:
-    from inventories.batches import Amount, AmountError
-
-    try:
-        return None if text is None else Amount.parse(text, option, least=least)
-    except AmountError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
-def _configure(
-    cluster: Cluster, request: Request, *, report: Path | None, yes: bool, without_record: bool, as_json: bool
-) -> None:
+def _configure(cluster: Cluster, request: Request, *, report: Path | None, yes: bool, as_json: bool) -> None:
     from operations import configure as operation
     from operations.stack import access_to
     from operations.upgrade import guard
@@ -122,8 +112,8 @@ def _configure(
     _introduce(cluster, work, quiet=as_json)
     if work.hosts and not yes:
         again = f"configure {cluster.name}"
-        confirm(f"Configure {len(work.hosts)} hosts?", again, see=("what would change", f"{again} --check --diff"))
-    with _held(cluster, work, without_record=without_record) as held:
+        confirm(f"Configure {len(work.hosts)} hosts?", again, see=("what would change", f"{again} --dry-run --diff"))
+    with _held(cluster, work) as held:
         result, why_stopped = _run(cluster, work, steps, quiet=as_json)
         if held:
             held.outcome = _outcome(result, why_stopped)
@@ -140,18 +130,15 @@ def _outcome(report: RunReport, why_stopped: str) -> BaseException | None:
     return None if report.succeeded else workers_error(report, why_stopped)
 
 
-def _held(cluster: Cluster, work: Work, *, without_record: bool) -> AbstractContextManager[Operation | None]:
+def _held(cluster: Cluster, work: Work) -> AbstractContextManager[Operation | None]:
     """The cluster, as long as something may be changed."""
     from operations.build import Selection
-    from operations.record import one_operation
 
     request = work.request
     if request.check or not work.hosts:
         return nullcontext()
     about = Selection(request.limit, request.tags).options
-    return one_operation(
-        cluster, work.access, "configure", about, repeatable=True, without_record=without_record, report=note
-    )
+    return hold(cluster, work.access, "configure", about, repeatable=True)
 
 
 def _run(cluster: Cluster, work: Work, steps: Steps, *, quiet: bool) -> tuple[RunReport, str]:

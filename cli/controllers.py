@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cli.asking import confirm, dry_run_of
-from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt, examples, words
-from cli.output import note
+from cli.holding import hold, holds
+from cli.options import ClusterArg, DryOpt, JsonOpt, OnlyOpt, OutputOpt, YesOpt, examples, folder_of, words
 from cli.specs import checked
+from cli.status import Asked, Look, Looked
 from cluster.project import ROOT
 
 if TYPE_CHECKING:
@@ -23,66 +24,58 @@ if TYPE_CHECKING:
 
 READY_S = 600
 
-app = typer.Typer(
-    help="Menagerie's own controllers, which run in the cluster. docs/how-to/controllers.md explains them.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-OnlyOpt = Annotated[
-    list[str] | None,
-    typer.Option("--only", metavar="NAMES", help="tenancy-sync, tenancy-capacity; with commas, or given again."),
-]
-
-
-@app.command(
-    epilog=examples(
-        ("controllers image --to image", "a folder in OCI's layout"),
-        ("controllers image --push registry.example.org/menagerie:1", "prints what to apply"),
-    )
+@examples(
+    ("controllers image --output image", "a folder in OCI's layout"),
+    ("controllers image --push registry.example.org/menagerie:1", ""),
 )
 def image(
-    to: Annotated[Path | None, typer.Option("--to", metavar="FOLDER", help="Keep the image there.")] = None,
+    output: OutputOpt = None,
     push: Annotated[
         str | None, typer.Option("--push", metavar="REFERENCE", help="Push it: registry/repository:tag.")
     ] = None,
+    dry_run: DryOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Make the controllers' image: Debian's Python, what the program imports, no more. Needs neither Docker nor root.
+    """Build the image of the controllers. Needs neither Docker nor root.
 
-    The same checkout and the same packages make the same bytes. Packages of Debian
-    are the newest of this machine's apt sources: make it anew for security updates.
-    Pushing uses the logins of Docker's configuration file.
+    It has Debian's Python and what the program imports. The build is reproducible
+    from the same checkout and the same packages. Debian's packages are the newest of
+    this machine's apt sources: build the image again for security updates.
+    --output keeps it in a folder. Pushing uses the logins of Docker's configuration file.
     """
     import tempfile
 
     from cli import controllers_view
-    from controllers.image import build
+    from controllers.image import build, refuse
     from controllers.image import push as pushed
 
-    if not (to or push):
-        raise typer.BadParameter("where to? add --to FOLDER, or --push REFERENCE")
+    if not (output or push):
+        raise typer.BadParameter("where to? add --output FOLDER, or --push REFERENCE")
+    to = folder_of(output) if output else None
     with tempfile.TemporaryDirectory() as elsewhere:
         folder = to or Path(elsewhere) / "image"
+        if dry_run:
+            refuse(folder)
+            controllers_view.would_make(to, push, as_json=as_json)
+            return
         digest = build(folder, controllers_view.progress(quiet=as_json))
         reference = pushed(folder, push, controllers_view.progress(quiet=as_json)) if push else ""
         controllers_view.made(to, digest, reference, as_json=as_json)
 
 
-@app.command(
-    epilog=examples(
-        ("controllers apply jaguar --image REFERENCE --dry-run", "what would change"),
-        ("controllers apply jaguar --image REFERENCE", "asks; waits until all are ready"),
-        ("controllers apply jaguar", "the image that runs: after a change of the spec"),
-    )
+@examples(
+    ("controllers apply jaguar --image REFERENCE --dry-run", "only look"),
+    ("controllers apply jaguar --image REFERENCE", "asks; waits"),
+    ("controllers apply jaguar", "after a change of the spec"),
 )
+@holds()
 def apply(
     cluster: ClusterArg,
     image: Annotated[
         str | None,
         typer.Option(
-            "--image", metavar="REFERENCE", help="What `controllers image --push` printed. Default: what runs."
+            "--image", metavar="REFERENCE", help="As `controllers image --push` printed it. Default: the running one."
         ),
     ] = None,
     only: OnlyOpt = None,
@@ -92,18 +85,18 @@ def apply(
 ) -> None:
     """Run the controllers in the cluster, with this spec, its files and the directory's password.
 
-    Two pods each on hosts of their own; one acts, the other takes over when it
-    dies. Their rights are what a round needs, in namespaces of people and teams.
-    After a change of the spec or the directory's file run it again: the pods
-    follow one by one. Safe to interrupt: run it again. A second run changes nothing.
-    Exit 1 when they are not ready within ten minutes; the reason is told.
+    Each has two pods on separate hosts: one leads, the other takes over if it fails.
+    Their rights cover what a round needs, in namespaces of people and teams.
+    After a change of the spec or of the directory's file, run this again: the pods
+    roll one by one. Idempotent: a second run changes nothing.
+    Exit code 1 if they are not ready within ten minutes, with the reason.
     """
+    one = checked(cluster)
     from cli import controllers_view
     from clients.waiting import wait_until
-    from operations.record import one_operation
 
     named = _named(words(only))
-    work = _Work(checked(cluster))
+    work = _Work(one)
     wanted = work.wanted(cluster, image, named)
     changes = work.controllers.look(wanted)
     view = controllers_view.View(work.cluster, quiet=as_json)
@@ -114,7 +107,7 @@ def apply(
     if changes and not (yes or as_json):
         again = f"controllers apply {cluster}" + (f" --image {image}" if image else "")
         confirm(f"Make {len(changes)} changes in {work.cluster.name}?", again, see=dry_run_of(again))
-    with one_operation(work.cluster, work.access, "controllers apply", repeatable=True, report=note):
+    with hold(work.cluster, work.access, "controllers apply", repeatable=True):
         # Before their pods go by a label, nodes have it: what runs stays until there is a place for what follows.
         work.place(wanted.pool, lambda lacking: wait_until(lacking, READY_S, view.wait))
         work.controllers.apply(wanted, changes, view.tell)
@@ -122,38 +115,40 @@ def apply(
     view.conclude(wanted, changes, made=True)
 
 
-@app.command(epilog=examples(("controllers show jaguar", ""), ("controllers show jaguar --json", "for a program")))
-def show(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
-    """List the controllers that run: image, pods, who acts, and what keeps pods from being ready. Changes nothing.
-
-    Exit 1 when one is not as it should be.
-    """
+def section(cluster: str, asked: Asked) -> Look:
+    """The controllers that run: image, pods, who acts, and what keeps pods from being ready."""
+    one = checked(cluster)
     from cli import controllers_view
 
-    work = _Work(checked(cluster))
-    raise typer.Exit(controllers_view.listed(work.cluster, work.controllers.states(), as_json=as_json))
+    work = _Work(one)
+
+    def look() -> Looked:
+        states = list(work.controllers.states())
+        document = controllers_view.document(work.cluster, states)
+        return Looked(controllers_view.code(states), document, lambda: controllers_view.listed(work.cluster, states))
+
+    return look
 
 
-@app.command(
-    epilog=examples(
-        ("controllers remove jaguar --dry-run", "what would go"),
-        ("controllers remove jaguar", "asks; people's and teams' namespaces stay as they are"),
-        ("controllers remove jaguar --only tenancy-capacity", ""),
-    )
+@examples(
+    ("controllers remove jaguar --dry-run", "what would be deleted"),
+    ("controllers remove jaguar", "asks; namespaces stay"),
+    ("controllers remove jaguar --only tenancy-capacity", "one of them"),
 )
+@holds()
 def remove(
     cluster: ClusterArg, only: OnlyOpt = None, dry_run: DryOpt = False, yes: YesOpt = False, as_json: JsonOpt = False
 ) -> None:
-    """Take the controllers out of the cluster, with their rights. What they made stays, and nobody keeps it in step.
+    """Remove the controllers and their rights from the cluster. Nobody reconciles what they made any more.
 
-    Namespaces, hosts' teams and admission policies of tenancy stay. Safe to interrupt.
+    Namespaces, hosts' teams and admission policies of tenancy stay. Idempotent.
     """
+    one = checked(cluster)
     from cli import controllers_view
     from controllers.kinds import KINDS
-    from operations.record import one_operation
 
     named = _named(words(only)) or tuple(KINDS.values())
-    work = _Work(checked(cluster))
+    work = _Work(one)
     changes = work.controllers.to_remove(named)
     view = controllers_view.View(work.cluster, quiet=as_json)
     view.show(changes)
@@ -161,7 +156,7 @@ def remove(
         if not (yes or as_json):
             again = f"controllers remove {cluster}" + (f" --only {','.join(words(only))}" if only else "")
             confirm(f"Delete {len(changes)} objects of {work.cluster.name}?", again, see=dry_run_of(again))
-        with one_operation(work.cluster, work.access, "controllers remove", repeatable=True, report=note):
+        with hold(work.cluster, work.access, "controllers remove", repeatable=True):
             work.controllers.remove(changes, view.tell)
     view.removed(changes, made=not dry_run)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.text import Text
@@ -34,12 +34,28 @@ def made(folder: Path | None, digest: str, reference: str, *, as_json: bool) -> 
         errors.print(Text(f"to run it: ./menagerie controllers apply CLUSTER --image {reference}"))
 
 
-def listed(cluster: Cluster, states: Iterable[State], *, as_json: bool) -> int:
-    """The controllers that run; an exit code."""
-    found = list(states)
+def would_make(folder: Path | None, reference: str | None, *, as_json: bool) -> None:
+    """An image, of a dry run."""
     if as_json:
-        print_json({"cluster": cluster.name, "controllers": [state.to_json() for state in found]})
-    for state in () if as_json else found:
+        print_json({"folder": str(folder) if folder else None, "reference": reference, "made": False})
+        return
+    ways = [f"write it to {folder}" if folder else "", f"push it to {reference}" if reference else ""]
+    console.print(f"would build the image and {' and '.join(filter(None, ways))}; nothing was built", markup=False)
+
+
+def document(cluster: Cluster, states: Sequence[State]) -> dict[str, object]:
+    """The controllers that run, as JSON."""
+    return {"cluster": cluster.name, "controllers": [state.to_json() for state in states]}
+
+
+def code(states: Sequence[State]) -> int:
+    """The exit code of a look at them."""
+    return exits.FAILED if any(state.missing or not state.holder for state in states) else exits.DONE
+
+
+def listed(cluster: Cluster, states: Sequence[State]) -> None:
+    """The controllers that run."""
+    for state in states:
         acts = f"{state.holder} acts, as it said at {state.renewed}" if state.holder else "nobody acts"
         console.print(
             f"{state.kind.name}  {state.kind.about}  {state.ready} of {state.replicas} ready; {acts}", markup=False
@@ -47,10 +63,9 @@ def listed(cluster: Cluster, states: Iterable[State], *, as_json: bool) -> int:
         console.print(f"  {state.image}", markup=False, style="dim")
         for trouble in state.troubles:
             errors.print(Text(f"  {trouble}", style="red"))
-    if not found and not as_json:
+    if not states:
         again = f"./menagerie controllers apply {cluster.name} --image REFERENCE"
         console.print(f"{cluster.name}: no controllers; to run them: {again}", markup=False)
-    return exits.FAILED if any(state.missing or not state.holder for state in found) else exits.DONE
 
 
 class View:

@@ -1,4 +1,4 @@
-"""`etcd replace` and `move-leader`, about one member; `forget`, of what members keep aside."""
+"""`etcd replace` and `move-leader`, about one member; `forget`, about what members keep aside."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ import typer
 from cli.asking import confirm, dry_run_of
 from cli.etcd_verbs import MemberArg, RoleArg, conclude, known_member, operation_on, reached
 from cli.etcd_view import told
-from cli.options import ClusterArg, DryOpt, JsonOpt, SureOpt, WithoutRecordOpt, examples, seconds
+from cli.holding import holds
+from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt, examples, seconds
 from cli.output import Steps
+from cli.specs import checked
 
-REPLACE_EXAMPLES = examples(
-    ("etcd replace jaguar main etcd-main-2 --dry-run", "may it be?"),
+
+@examples(
+    ("etcd replace jaguar main etcd-main-2 --dry-run", "may it?"),
     ("etcd replace jaguar main etcd-main-2", "asks"),
 )
-MOVE_EXAMPLES = examples(("etcd move-leader jaguar main etcd-main-2", "it leads then"))
-FORGET_EXAMPLES = examples(
-    ("etcd forget jaguar main --token restore-1a2b3c4d", "of one operation"),
-    ("etcd forget jaguar main --older-than 7d", "what is so old"),
-)
-
-
+@holds()
 def replace(
     cluster: ClusterArg,
     role: RoleArg,
@@ -30,27 +27,25 @@ def replace(
     although_healthy: Annotated[
         bool, typer.Option("--although-healthy", help="Also a member that works: its data is set aside.")
     ] = False,
-    without_record: WithoutRecordOpt = False,
     dry_run: DryOpt = False,
-    yes: SureOpt = False,
+    yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Have a member that is dead, or lost its disk, join anew with nothing.
+    """Replace a member that is dead, or lost its disk: it joins again without data.
 
-    Removed first, then added as a learner, which has no vote until it has all
-    data. Refused without a quorum, and while another member ails.
-    Cut short, it goes on when it is run again.
+    The member is removed, then added as a learner, which has no vote until it has
+    all data. Refused without a quorum, and while another member is unhealthy.
+    Idempotent: if interrupted, run it again. With --json, --yes is needed too.
     """
+    one = checked(cluster)
     from operations.etcds import replace as verb
     from operations.etcds.look import look, reach
 
-    one, access = reached(cluster, quiet=as_json)
+    access = reached(one, quiet=as_json)
     etcd = reach(one, access, role)
     known_member(etcd.member, member)
     steps = Steps(verb.STEPS, quiet=as_json)
-    with operation_on(
-        one, access, "replace", f"{role} {member}", dry_run=dry_run, without_record=without_record
-    ) as operation:
+    with operation_on(one, access, "replace", f"{role} {member}", dry_run=dry_run) as operation:
         view = look(etcd)
         if not operation.has("begun"):
             verb.refuse(view, member, although_healthy=although_healthy)
@@ -70,41 +65,67 @@ def replace(
         conclude(as_json, told(after), kept)
 
 
+@examples(
+    ("etcd move-leader jaguar main etcd-main-2 --dry-run", "can it lead?"),
+    ("etcd move-leader jaguar main etcd-main-2", "it leads then"),
+)
+@holds()
 def move_leader(
     cluster: ClusterArg, role: RoleArg, to: MemberArg, dry_run: DryOpt = False, as_json: JsonOpt = False
 ) -> None:
-    """Have a member lead: before work on the host of the present leader, or nearer to its clients."""
+    """Hand leadership to a member: before work on the leader's host, or to be nearer to clients."""
+    one = checked(cluster)
     from operations.etcds import leader
     from operations.etcds.look import look, reach
 
-    one, access = reached(cluster, quiet=as_json)
+    access = reached(one, quiet=as_json)
     etcd = reach(one, access, role)
     known_member(etcd.member, to)
     with operation_on(one, access, "move-leader", f"{role} {to}", dry_run=dry_run):
         conclude(as_json, {"leader": to}, (leader.move(look(etcd), to, only_look=dry_run),))
 
 
+@examples(
+    ("etcd forget jaguar main --token restore-1a2b3c4d --dry-run", "look"),
+    ("etcd forget jaguar main --token restore-1a2b3c4d", "of one; asks"),
+    ("etcd forget jaguar main --older-than 7d --yes", "everything that old"),
+)
+@holds()
 def forget(
     cluster: ClusterArg,
     role: RoleArg,
-    token: Annotated[str, typer.Option("--token", metavar="TOKEN", help="As the verb that kept them told it.")] = "",
-    older_than: Annotated[str, typer.Option("--older-than", metavar="TIME", help="As 7d, 12h; 0s for all.")] = "",
+    token: Annotated[str, typer.Option("--token", metavar="TOKEN", help="As `restore` or `replace` printed it.")] = "",
+    older_than: Annotated[
+        float | None,
+        typer.Option("--older-than", metavar="SECONDS", parser=seconds, help="Such as 7d or 12h; 0 for all."),
+    ] = None,
+    dry_run: DryOpt = False,
+    yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Remove the folders that restore and replace have kept aside on the hosts; nothing that is in use."""
+    """Delete the folders that restore and replace set aside on hosts; nothing that is in use."""
+    one = checked(cluster)
+    from operations.etcds import aside
     from operations.etcds.look import of_all, reach
 
-    if bool(token) == bool(older_than):
+    if bool(token) == (older_than is not None):
         raise typer.BadParameter("give --token or --older-than")
-    one, access = reached(cluster, quiet=as_json)
-    what: dict[str, Any] = {"token": token} if token else {"older_than_s": seconds(older_than, "--older-than")}
-    with operation_on(
-        one,
-        access,
-        "forget",
-        f"{role} --token {token}" if token else f"{role} --older-than {older_than}",
-        dry_run=False,
-    ):
-        gone = of_all(reach(one, access, role), lambda agent: agent.act("forget", **what)["forgotten"])
-    lines = tuple(f"{member}: {', '.join(names) or 'nothing'}" for member, names in gone.items())
-    conclude(as_json, {"forgotten": gone}, lines)
+    access = reached(one, quiet=as_json)
+    etcd = reach(one, access, role)
+    about = f"--token {token}" if token else f"--older-than {older_than:.0f}"
+    again = f"etcd forget {one.name} {role} {about}"
+    if dry_run or not (yes or as_json):
+        found = aside.kept(etcd, token, older_than)
+        lines = _folders(found)
+        if dry_run:
+            conclude(as_json, {"would_forget": found}, tuple(f"would delete of {line}" for line in lines))
+            return
+        confirm(f"Delete for good? {'; '.join(lines)}.", again, see=dry_run_of(again))
+    what: dict[str, Any] = {"token": token} if token else {"older_than_s": older_than}
+    with operation_on(one, access, "forget", f"{role} {about}", dry_run=False):
+        gone = of_all(etcd, lambda agent: agent.act("forget", **what)["forgotten"])
+    conclude(as_json, {"forgotten": gone}, _folders(gone))
+
+
+def _folders(of_members: dict[str, list[str]]) -> tuple[str, ...]:
+    return tuple(f"{member}: {', '.join(names) or 'nothing'}" for member, names in of_members.items())

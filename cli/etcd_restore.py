@@ -11,52 +11,58 @@ from rich.text import Text
 from cli.asking import confirm, dry_run_of, refuse_unasked
 from cli.etcd_verbs import RoleArg, conclude, operation_on, reached
 from cli.etcd_view import told
-from cli.options import ClusterArg, DryOpt, JsonOpt, SureOpt, WithoutRecordOpt, examples
+from cli.holding import holds
+from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt, examples
 from cli.output import Steps, errors, note
+from cli.specs import checked
 from cluster.spec import Cluster, RoleName
 
 if TYPE_CHECKING:
     from clients.access import Access
     from operations.etcds.snapshots import Snapshot
 
-EXAMPLES = examples(
-    ("etcd restore jaguar main --dry-run", "what would be lost?"),
-    ("etcd restore jaguar main", "the newest good; asks"),
-    ("etcd restore jaguar main --snapshot 4f1c", "one by its id"),
-    ("etcd restore jaguar main --file main.db", "facts in main.db.json"),
-    ("etcd restore jaguar events --to-empty", "events may be lost"),
-)
 _API = "api"
 _API_S = 60.0
 
 
+@examples(
+    ("etcd restore jaguar main --dry-run", "what would be lost?"),
+    ("etcd restore jaguar main", "the newest good backup; asks"),
+    ("etcd restore jaguar main --snapshot 4f1c", "one by its ID"),
+    ("etcd restore jaguar main --file main.db", "facts in main.db.json"),
+    ("etcd restore jaguar events --to-empty", "events may be lost"),
+)
+@holds()
 def restore(
     cluster: ClusterArg,
     role: RoleArg,
-    snapshot: Annotated[str, typer.Option("--snapshot", metavar="ID", help="Or how its id begins.")] = "",
+    snapshot: Annotated[str, typer.Option("--snapshot", metavar="ID", help="Snapshot ID, or a unique prefix.")] = "",
     file: Annotated[Path | None, typer.Option("--file", metavar="FILE", help="A snapshot on this machine.")] = None,
-    no_facts: Annotated[bool, typer.Option("--no-facts", help="Take a FILE that nothing is known of.")] = False,
-    to_empty: Annotated[bool, typer.Option("--to-empty", help="To an empty etcd; only events.")] = False,
-    accept_stale: Annotated[bool, typer.Option("--accept-stale", help="Take one that is older than 24 h.")] = False,
-    without_record: WithoutRecordOpt = False,
+    no_facts: Annotated[bool, typer.Option("--no-facts", help="Accept a FILE without known facts.")] = False,
+    to_empty: Annotated[bool, typer.Option("--to-empty", help="Start with an empty etcd; only events.")] = False,
+    accept_stale: Annotated[
+        bool, typer.Option("--accept-stale", help="Accept a snapshot older than 24 hours.")
+    ] = False,
     dry_run: DryOpt = False,
-    yes: SureOpt = False,
+    yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Put all members of an etcd back to a snapshot. Stops them meanwhile.
+    """Restore all members of an etcd from a backup. Stops them meanwhile.
 
-    Fetched, checked and prepared on every host first, while they serve. Then
-    says what will be lost and asks. What the members had is kept on their disks.
-    Cut short, it goes on when it is run again.
+    Every host first fetches, checks and prepares the snapshot while members still
+    serve. Then the verb says what will be lost, and asks. The data of members is
+    set aside on their disks. Idempotent: if interrupted, run it again.
+    With --json, --yes is needed too.
     """
+    one = checked(cluster)
     from operations.etcds import restore as verb
     from operations.etcds.look import look, reach
 
-    one, access = reached(cluster, quiet=as_json)
+    access = reached(one, quiet=as_json)
     known = _snapshots(one, access, role, needed=not (file or to_empty))
     etcd, now = reach(one, access, role), verb.utc_now()
     steps = Steps((*verb.STEPS, _API), quiet=as_json)
-    with operation_on(one, access, "restore", role, dry_run=dry_run, without_record=without_record) as operation:
+    with operation_on(one, access, "restore", role, dry_run=dry_run) as operation:
         begun = operation.facts["snapshot"] if operation.has("swapping") else ""
         chosen = _chosen(role, snapshot or begun, file, known, no_facts, to_empty)
         made = verb.plan(look(etcd), chosen, known, operation, now, accept_stale=accept_stale)

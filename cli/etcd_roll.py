@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from cli.asking import confirm, dry_run_of
-from cli.options import ClusterArg, DryOpt, JsonOpt, WithoutRecordOpt, YesOpt, examples
-from cli.output import Steps, console, errors, note, print_json
+from cli.etcd_verbs import EitherRoleArg
+from cli.holding import hold, holds
+from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt, examples
+from cli.output import Steps, console, errors, print_json
 from cli.specs import checked
 from cluster.spec import Cluster, RoleName
 
@@ -16,32 +16,29 @@ if TYPE_CHECKING:
     from clients.access import Access
     from operations.etcds.roll import Plan
 
-EXAMPLES = examples(
+
+@examples(
     ("etcd roll jaguar --dry-run", "who runs an older payload?"),
     ("etcd roll jaguar", "events, then main; asks"),
     ("etcd roll jaguar events", "only hosts of events"),
     ("etcd roll jaguar --yes --json", "for a machine"),
 )
-
-
+@holds()
 def roll(
     cluster: ClusterArg,
-    role: Annotated[
-        RoleName | None, typer.Argument(metavar="[ETCD]", help="main or events; without it both, events first.")
-    ] = None,
-    without_record: WithoutRecordOpt = False,
+    role: EitherRoleArg = None,
     dry_run: DryOpt = False,
     yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Have running members take up what `up` put into their stores.
+    """Move running members to the payload that `up` put into their stores.
 
-    Another release of etcd, other flags, other programs of their hosts. One
-    host after another, leaders last: the lead is handed over first, and the
-    next waits until all are healthy and have caught up.
-    Stops at the first failure. Safe to interrupt: run it again and it goes on.
-    To go back, put the former spec or release back, then up, then this.
-    Exit 2 when something stands in the way: all of it is said at once.
+    That is another release of etcd, other flags, or other programs of their hosts.
+    Rolls one host after another, events first, leaders last. Leadership moves away
+    first, and the next host waits until all members are healthy and caught up.
+    Stops at the first failure. Idempotent: if interrupted, run it again.
+    To roll back: restore the former spec or release, run `up`, then this verb.
+    Exit code 2 if something prevents it; all reasons are listed at once.
     """
     one = checked(cluster)
     plan, access = _planned(one, role, quiet=as_json)
@@ -58,7 +55,7 @@ def roll(
         again = plan.command.removeprefix("./menagerie ")
         names = ", ".join(change.host.name for change in plan.changes)
         confirm(f"{_cost(plan)} Roll {names}?", again, see=dry_run_of(again))
-    _roll(one, access, plan, without_record=without_record, as_json=as_json)
+    _roll(one, access, plan, as_json=as_json)
 
 
 def _planned(cluster: Cluster, role: RoleName | None, *, quiet: bool) -> tuple[Plan, Access]:
@@ -92,15 +89,12 @@ def _cost(plan: Plan) -> str:
     return f"Members restart one after another.{stops}"
 
 
-def _roll(cluster: Cluster, access: Access, plan: Plan, *, without_record: bool, as_json: bool) -> None:
+def _roll(cluster: Cluster, access: Access, plan: Plan, *, as_json: bool) -> None:
     from operations.etcds.roll import roll as take
-    from operations.record import one_operation
 
     steps = Steps(tuple(change.host.name for change in plan.changes), quiet=as_json)
     about = plan.roles[0] if len(plan.roles) == 1 else ""
-    with one_operation(
-        cluster, access, "etcd roll", about, repeatable=True, without_record=without_record, report=note
-    ) as operation:
+    with hold(cluster, access, "etcd roll", about, repeatable=True) as operation:
         take(plan, operation, steps.step, steps.detail)
     count = len(plan.changes)
     _conclude(

@@ -9,37 +9,37 @@ import typer
 from cli.asking import confirm, dry_run_of
 from cli.etcd_verbs import RoleArg, conclude, operation_on, reached
 from cli.etcd_view import told
-from cli.options import ClusterArg, DryOpt, JsonOpt, WithoutRecordOpt, YesOpt, examples
+from cli.holding import holds
+from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt, examples
 from cli.output import Steps
+from cli.specs import checked
 
-RECOVER_EXAMPLES = examples(("etcd recover-space jaguar events", "compact, defragment, disarm"))
-DEFRAGMENT_EXAMPLES = examples(
-    ("etcd defragment jaguar main", "members where it is worth it"),
-    ("etcd defragment jaguar main --force", "all members"),
+
+@examples(
+    ("etcd recover-space jaguar events --dry-run", "only look"),
+    ("etcd recover-space jaguar events", "compacts, defragments; asks"),
 )
-
-
+@holds()
 def recover_space(
     cluster: ClusterArg,
     role: RoleArg,
-    without_record: WithoutRecordOpt = False,
     dry_run: DryOpt = False,
     yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Bring an etcd that is at its quota back to taking writes.
+    """Recover an etcd that is at its quota, so that it accepts writes again.
 
-    Drops what keys were before now, has members write their databases anew, one
-    after another and the leader last, and takes the alarm back.
-    Cut short, it goes on when it is run again.
+    Compacts the history of keys, defragments members one after another, the leader
+    last, and clears the alarm. Idempotent: if interrupted, run it again.
     """
+    one = checked(cluster)
     from operations.etcds import space
     from operations.etcds.look import look, mb, reach
 
-    one, access = reached(cluster, quiet=as_json)
+    access = reached(one, quiet=as_json)
     etcd = reach(one, access, role)
     steps = Steps(space.RECOVER_STEPS, quiet=as_json)
-    with operation_on(one, access, "recover-space", role, dry_run=dry_run, without_record=without_record) as operation:
+    with operation_on(one, access, "recover-space", role, dry_run=dry_run) as operation:
         view = look(etcd)
         space.refuse(view)
         if dry_run:
@@ -54,23 +54,29 @@ def recover_space(
         conclude(as_json, told(after), (f"etcd {role} takes writes again: {sizes}",))
 
 
+@examples(
+    ("etcd defragment jaguar main", "where it is worth it; asks"),
+    ("etcd defragment jaguar main --force", "all members"),
+)
+@holds()
 def defragment(
     cluster: ClusterArg,
     role: RoleArg,
-    force: Annotated[bool, typer.Option("--force", help="Also members that it brings little.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also members with little to gain.")] = False,
     dry_run: DryOpt = False,
     yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Give the space that databases no longer use back to their disks.
+    """Return space that databases no longer use to the disks.
 
-    Members of whose database more than 30 % is free, one after another, the
-    leader last. Each serves nobody meanwhile. Compacts nothing.
+    Takes members with more than 30 % of their database free, one after another, the
+    leader last. A member serves nobody while it defragments. Compacts nothing.
     """
+    one = checked(cluster)
     from operations.etcds import space
     from operations.etcds.look import look, reach
 
-    one, access = reached(cluster, quiet=as_json)
+    access = reached(one, quiet=as_json)
     etcd = reach(one, access, role)
     steps = Steps(space.DEFRAGMENT_STEPS, quiet=as_json)
     with operation_on(one, access, "defragment", role, dry_run=dry_run) as operation:

@@ -1,36 +1,34 @@
-"""`etcd state`: how every member is."""
+"""`status CLUSTER etcd`: how every member is."""
 
 from __future__ import annotations
 
-import typer
 from rich.text import Text
 
+from cli import exits
 from cli.etcd_verbs import reached
 from cli.etcd_view import print_view, told
-from cli.options import ClusterArg, JsonOpt, examples
-from cli.output import errors, print_json
-
-EXAMPLES = examples(
-    ("etcd state jaguar", "all members of both"), ("etcd state jaguar --json", "with all that is known")
-)
+from cli.output import errors
+from cli.specs import checked
+from cli.status import Asked, Look, Looked
 
 
-def state(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
-    """Show every member: who leads, revisions, sizes, disks, alarms. Reads only.
+def section(cluster: str, asked: Asked) -> Look:
+    one = checked(cluster)
+    from operations.etcds.look import View, findings, look, reach
 
-    Says under the table what is not as it should be, and the command that helps.
-    Exit 1 when something is not.
-    """
-    from operations.etcds.look import findings, look, reach
+    access = reached(one, quiet=True)
 
-    one, access = reached(cluster, quiet=as_json)
-    views = [look(reach(one, access, role)) for role in ("main", "events")]
-    found = [line for view in views for line in findings(view)]
-    if as_json:
-        print_json({"cluster": one.name, "etcds": {view.etcd.role: told(view) for view in views}, "findings": found})
-    else:
+    def show(views: list[View], found: list[str]) -> None:
         for view in views:
             print_view(view)
         for line in found:
             errors.print(Text(line, style="yellow"))
-    raise typer.Exit(1 if found else 0)
+
+    def seen() -> Looked:
+        views = [look(reach(one, access, role)) for role in ("main", "events")]
+        found = [line for view in views for line in findings(view)]
+        etcds = {view.etcd.role: told(view) for view in views}
+        document = {"cluster": one.name, "etcds": etcds, "findings": found}
+        return Looked(exits.FAILED if found else exits.DONE, document, lambda: show(views, found))
+
+    return seen

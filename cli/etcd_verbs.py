@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.output import Steps, console, note, print_json
-from cli.specs import checked
+from cli.holding import hold
+from cli.output import Steps, console, print_json
 from cluster.spec import Cluster, RoleName
 
 if TYPE_CHECKING:
@@ -18,27 +18,28 @@ if TYPE_CHECKING:
     from operations.record.journal import Journal
 
 RoleArg = Annotated[RoleName, typer.Argument(metavar="ETCD", help="main or events.")]
-MemberArg = Annotated[str, typer.Argument(metavar="MEMBER", help="Its name, as etcd-main-2.")]
+EitherRoleArg = Annotated[
+    RoleName | None, typer.Argument(metavar="ETCD", help="main or events. Without it: both.", show_default=False)
+]
+MemberArg = Annotated[str, typer.Argument(metavar="MEMBER", help="Name of a member, such as etcd-main-2.")]
 
 
-def reached(name: str, *, quiet: bool) -> tuple[Cluster, Access]:
+def reached(cluster: Cluster, *, quiet: bool) -> Access:
     from operations import stack
 
-    one = checked(name)
     steps = Steps(("cluster",), quiet=quiet)
     with steps.step("cluster"):
-        return one, stack.access_to(one, steps.detail)
+        return stack.access_to(cluster, steps.detail)
 
 
 def operation_on(
-    cluster: Cluster, access: Access, verb: str, about: str, *, dry_run: bool, without_record: bool = False
+    cluster: Cluster, access: Access, verb: str, about: str, *, dry_run: bool
 ) -> AbstractContextManager[Journal]:
-    from operations.record import one_operation
     from operations.record.journal import Unrecorded
 
     if dry_run:
         return nullcontext(Unrecorded())
-    return one_operation(cluster, access, f"etcd {verb}", about, without_record=without_record, report=note)
+    return hold(cluster, access, f"etcd {verb}", about)
 
 
 def known_member(find: Any, name: str) -> None:

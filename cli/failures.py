@@ -7,8 +7,6 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-import urllib3
-from kubernetes.client.exceptions import ApiException
 from typer.exceptions import TyperException
 
 from cli import exits
@@ -45,11 +43,17 @@ def explain(error: Exception) -> Foreseen | None:
         return Foreseen(text, error.exit_code, error.code, tuple(error.problems))
     if isinstance(error, TyperException):
         return Foreseen(_usage(error), error.exit_code, "usage")
-    if isinstance(error, ApiException):
-        return Foreseen(f"the API server answers {error.status} {error.reason}: {error.body}", exits.FAILED, "api")
-    if isinstance(error, urllib3.exceptions.HTTPError):
+    if is_a(error, "kubernetes.client.exceptions.ApiException"):
+        status, reason, body = (getattr(error, name, "") for name in ("status", "reason", "body"))
+        return Foreseen(f"the API server answers {status} {reason}: {body}", exits.FAILED, "api")
+    if is_a(error, "urllib3.exceptions.HTTPError"):
         return Foreseen(f"the API server does not answer: {error}{_WHICH_PART}", exits.FAILED, "api-unreachable")
     return _of_the_machine(error) if isinstance(error, OSError) else None
+
+
+def is_a(error: Exception, kind: str) -> bool:
+    """Whether an error is of a class, named by its module, which is not imported for the question."""
+    return any(f"{each.__module__}.{each.__qualname__}" == kind for each in type(error).__mro__)
 
 
 def _usage(error: TyperException) -> str:

@@ -1,4 +1,4 @@
-"""`flows`: who talks to whom on which port, for one cluster."""
+"""`show flows`: who talks to whom on which port, for one cluster."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import asdict
 from rich.text import Text
 
 from cli.output import console, print_json
+from cli.specs import checked
 from cluster.artefacts import ArtefactSource
 from cluster.spec import Cluster
 from components.flows import table
@@ -14,8 +15,9 @@ from components.flows.flow import Flow, Protocol, into, roles, spans
 from sandbox.lab import plan
 
 
-def show(cluster: Cluster, *, as_json: bool) -> None:
+def show(name: str, *, as_json: bool) -> None:
     """Print the cluster's table of flows, by who is reached."""
+    cluster = checked(name, allow_unknown=True)
     found = table.flows(cluster, source(cluster), plan.BUCKETS_URL if cluster.is_lab else None)
     if as_json:
         print_json({"cluster": cluster.name, "flows": [asdict(flow) for flow in found]})

@@ -1,4 +1,4 @@
-"""`keys status` and `keys rotate`: what they take, show, ask, and print."""
+"""`keys rotate`, and `status CLUSTER keys`: what they take, show, ask, and print."""
 
 from __future__ import annotations
 
@@ -10,98 +10,91 @@ import typer
 from rich.text import Text
 
 from cli import exits
-from cli.asking import confirm
+from cli.asking import confirm, dry_run_of
+from cli.holding import hold, holds
 from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt, examples
-from cli.output import Details, console, errors, note, print_json
+from cli.output import Details, console, errors, print_json
 from cli.specs import checked
+from cli.status import Asked, Look, Looked
 from cluster.key_rings import RINGS, RingName
 
 if TYPE_CHECKING:
     from cluster.spec import Cluster
     from operations.keys.certificates import Certificate
     from operations.keys.rotation import Rotated, Rotation
-
-app = typer.Typer(
-    help="Keys and certificates of a cluster: how long they live, and rotation. docs/how-to/keys.md explains it.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+    from operations.keys.status import KeyStatus
 
 
-@app.command(
-    epilog=examples(
-        ("keys status lab", "rings, and what ends first"),
-        ("keys status lab --json", "every certificate, for a monitor"),
-    )
-)
-def status(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
-    """Show key rings, and every certificate with the days that it has left.
+def section(cluster: str, asked: Asked) -> Look:
+    """From the stack, from what hosts report every ten minutes, and from handshakes with the API and every etcd member.
 
-    From the stack, from what hosts report every ten minutes, and from handshakes
-    with the API and every etcd member. Reads only. Exit 1 when a certificate is
-    past two thirds of its life, when a host lags behind, or in a rotation.
+    Not well when a certificate is past two thirds of its life, when a host lags behind, or in a rotation.
     """
+    one = checked(cluster)
     from operations.keys.status import look
     from operations.stack import open_stack
 
-    one = checked(cluster)
-    found = look(open_stack(one, lambda _: None))
-    now = datetime.now(UTC)
-    if as_json:
-        print_json({"cluster": one.name, **found.to_json(now)})
-    else:
-        for name, ring in found.rings.items():
-            console.print(f"{name:<18} {ring.state:<10} generation {ring}", markup=False)
-        for each in found.certificates:
-            console.print(_line(each, now))
-        if found.unproven:
-            console.print(Text(found.unproven, style="red"))
-    raise typer.Exit(exits.DONE if found.ok(now) else exits.FAILED)
+    stack = open_stack(one, lambda _: None)
+
+    def seen() -> Looked:
+        found, now = look(stack), datetime.now(UTC)
+        document = {"cluster": one.name, **found.to_json(now)}
+        return Looked(exits.DONE if found.ok(now) else exits.FAILED, document, lambda: _show(found, now))
+
+    return seen
 
 
-@app.command(
-    epilog=examples(
-        ("keys rotate lab encryption --dry-run", "only the steps"),
-        ("keys rotate lab encryption", "asks first"),
-        ("keys rotate lab service-account --wait", "as long as tokens live"),
-        ("keys rotate lab etcd-main-ca --back", "give it up"),
-        ("keys rotate lab kubernetes-ca", "ends where you must act"),
-        ("keys rotate lab kubelet-serving-ca", "so does this"),
-    )
+def _show(found: KeyStatus, now: datetime) -> None:
+    for name, ring in found.rings.items():
+        console.print(f"{name:<18} {ring.state:<10} generation {ring}", markup=False)
+    for each in found.certificates:
+        console.print(_line(each, now))
+    if found.unproven:
+        console.print(Text(found.unproven, style="red"))
+
+
+@examples(
+    ("keys rotate lab encryption --dry-run", "only the steps"),
+    ("keys rotate lab encryption", "asks first"),
+    ("keys rotate lab service-account --wait-for-tokens", "hours"),
+    ("keys rotate lab etcd-main-ca --back", "undo it"),
+    ("keys rotate lab kubernetes-ca", "stops where you must act"),
+    ("keys rotate lab kubelet-serving-ca", "so does this"),
 )
+@holds()
 def rotate(
     cluster: ClusterArg,
     ring: Annotated[str, typer.Argument(metavar="RING", help=f"One of {', '.join(RINGS)}.")],
-    back: Annotated[bool, typer.Option("--back", help="Undo a rotation that has begun, step by step.")] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="service-account: wait for the end of tokens of the former key.")
+    back: Annotated[bool, typer.Option("--back", help="Undo a rotation that has started, step by step.")] = False,
+    wait_for_tokens: Annotated[
+        bool,
+        typer.Option("--wait-for-tokens", help="service-account: wait until tokens of the former key have expired."),
     ] = False,
     pods_follow: Annotated[
         bool,
         typer.Option(
             "--pods-follow",
-            help="kubernetes-ca: the pods that started before read kube-root-ca.crt again while they run, or never ask the API.",
+            help="kubernetes-ca: older pods reload kube-root-ca.crt while they run, or never call the API.",
         ),
     ] = False,
     dry_run: DryOpt = False,
     yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Change a key for a new one, while everything runs.
+    """Rotate a key or a certificate authority while everything runs.
 
-    The new one is trusted everywhere, then it is put to work, then the old one goes;
-    each only once every host is proven to have the step before. Some 15 minutes a
-    step, for hosts ask every ten. Safe to interrupt: run it again and it goes on.
+    The new key is trusted everywhere, then used, then the old key is removed. Each
+    step starts once every host is proven to have the step before. A step takes about
+    15 minutes, because hosts ask every ten. Idempotent: if interrupted, run it again.
+    docs/how-to/keys.md has more.
     """
+    one = checked(cluster)
     from clients.access import Access
     from operations import build
     from operations.keys.rotation import Rotation
-    from operations.record import one_operation
     from operations.stack import open_stack
 
     name = _ring(ring)
-    one = checked(cluster)
     build.refuse(one)
     details = Details()
     stack = open_stack(one, details.tell)
@@ -118,15 +111,15 @@ def rotate(
         return
     if not (yes or as_json):
         question, again = f"Take {name} of {one.name} {' → '.join(steps)}?", f"keys rotate {one.name} {name}"
-        confirm(question, again, see=("what would be done", f"{again} --dry-run"))
+        confirm(question, again, see=dry_run_of(again))
     access, about = Access.from_stack(one.name, stack.outputs()), f"{name}{' --back' if back else ''}"
-    with details.lines(), one_operation(one, access, "keys rotate", about, repeatable=True, report=note) as operation:
+    with details.lines(), hold(one, access, "keys rotate", about, repeatable=True) as operation:
 
         def done(step: str) -> None:
             operation.done(step)
             _done(step)
 
-        rotated = rotation(done).run(back=back, wait=wait, pods_follow=pods_follow)
+        rotated = rotation(done).run(back=back, wait=wait_for_tokens, pods_follow=pods_follow)
     _print(one, rotated, as_json=as_json)
 
 

@@ -27,7 +27,7 @@ def kubeconfig(cluster: Cluster) -> None:
     write_out(f"{access_to(built(cluster)).write_kubeconfig()}\n")
 
 
-def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, as_json: bool) -> None:
+def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, dry_run: bool, as_json: bool) -> None:
     """Run proofs and print each as it ends; exit 1 unless one was proved and none failed."""
     selected = chosen(only)
     if list_only:
@@ -35,6 +35,10 @@ def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, as_json:
         return
     access = access_to(built(cluster))
     details = Details()
+    machines = lab.machines(cluster, lambda: run_up(cluster))
+    if dry_run:
+        _print_dry(cluster, selected, proofs.lacking(cluster, access, selected, machines), as_json=as_json)
+        return
 
     def begin(proof: Proof) -> None:
         details.tell("")
@@ -42,7 +46,6 @@ def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, as_json:
             errors.print(f"… {proof.claim}", style="dim", markup=False)
 
     results: list[Result] = []
-    machines = lab.machines(cluster, lambda: run_up(cluster))
     with details.lines():
         for result in proofs.verify(cluster, access, selected, machines, begin, details.tell):
             results.append(result)
@@ -64,6 +67,23 @@ def verify(cluster: Cluster, *, only: tuple[str, ...], list_only: bool, as_json:
             )
         )
     raise typer.Exit(exits.DONE if ok else exits.FAILED)
+
+
+def _print_dry(cluster: Cluster, selected: tuple[Proof, ...], lacks: dict[str, str], *, as_json: bool) -> None:
+    if as_json:
+        rows = [{**_row(proof), "skipped": lacks[proof.name] or None} for proof in selected]
+        print_json({"cluster": cluster.name, "proofs": rows})
+        return
+    width = max(len(proof.name) for proof in selected) + 2
+    for proof in selected:
+        why = f"would be skipped: {lacks[proof.name]}" if lacks[proof.name] else proof.effect
+        console.print(Text.assemble((f"{proof.name:<{width}}", "bold"), (why, "yellow" if lacks[proof.name] else "")))
+    count = sum(not why for why in lacks.values())
+    console.print(f"{cluster.name}: {count} of {len(selected)} proofs would run; nothing was touched", markup=False)
+
+
+def _row(proof: Proof) -> dict[str, str]:
+    return {"name": proof.name, "claim": proof.claim, "effect": proof.effect}
 
 
 def _print_result(result: Result) -> None:
@@ -104,7 +124,7 @@ def run_up(cluster: Cluster) -> None:
 
 def _list(selected: tuple[Proof, ...], as_json: bool) -> None:
     if as_json:
-        print_json([{"name": proof.name, "claim": proof.claim, "effect": proof.effect} for proof in selected])
+        print_json([_row(proof) for proof in selected])
         return
     width = max(len(proof.name) for proof in selected) + 2
     for proof in selected:

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 _SHOWN = 10
 
 
-def print_seen(seen: Sequence[Seen]) -> None:
+def print_all(cluster: str, seen: Sequence[Seen]) -> None:
+    """Who all machines are, and how many are the ones of the spec."""
+    _print_seen(seen)
+    well = sum(each.is_well for each in seen)
+    console.print(f"{cluster}: {well} of {len(seen)} machines are the ones of the spec", markup=False)
+
+
+def _print_seen(seen: Sequence[Seen]) -> None:
     """A line for each BMC that answers; then what is wrong."""
     width = max(len(each.machine.name) for each in seen)
     for each in seen:

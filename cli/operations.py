@@ -1,4 +1,4 @@
-"""`operations` and `unlock`: who does what to a cluster, what was done, and the way out of what nobody goes on with."""
+"""`status CLUSTER operations` and `unlock`: who does what to a cluster, and the way out of an abandoned operation."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from cli.asking import confirm, refuse_unasked
-from cli.options import ClusterArg, JsonOpt, SureOpt, examples
+from cli import exits
+from cli.asking import confirm, dry_run_of, refuse_unasked
+from cli.options import ClusterArg, DryOpt, JsonOpt, YesOpt, examples
 from cli.output import console, print_json
 from cli.specs import checked
+from cli.status import Asked, Look, Looked
 
 if TYPE_CHECKING:
     from clients.access import Access
@@ -18,64 +20,59 @@ if TYPE_CHECKING:
     from operations.record import Ledger
     from operations.record.model import Record
 
-EXAMPLES = examples(
-    ("operations lab", "now, and the last 10"),
-    ("operations lab --last 100", "further back"),
-    ("operations lab --json", "with every step"),
-)
-UNLOCK_EXAMPLES = examples(
-    ("unlock lab --operation ID", "one that was cut short"),
-    ("unlock lab --operation ID --take-over", "one that lives"),
-)
 _COLOURS = {"done": "green", "failed": "red"}
+_LAST = 10
 
 
-def operations(
-    cluster: ClusterArg,
-    last: Annotated[int, typer.Option("--last", metavar="N", min=0, help="How many of the past.")] = 10,
-    as_json: JsonOpt = False,
-) -> None:
-    """Show who works on a cluster now, and who did what to it when. Reads only.
-
-    Verbs that change a cluster keep others out while they run, from any machine.
-    docs/how-to/operations.md has more.
-    """
+def section(cluster: str, asked: Asked) -> Look:
+    """Verbs that change a cluster keep others out while they run, from any machine."""
+    one = checked(cluster)
     from operations.record import read_ledger
 
-    one = checked(cluster)
-    found = read_ledger(one.name, _access(one), last)
-    if as_json:
-        print_json(document(found))
-    else:
-        _show(found)
+    access = _access(one)
+
+    def look() -> Looked:
+        found = read_ledger(one.name, access, _LAST if asked.last is None else asked.last)
+        return Looked(exits.DONE, document(found), lambda: _show(found))
+
+    return look
 
 
+@examples(
+    ("unlock lab --operation ID --dry-run", "what had it done?"),
+    ("unlock lab --operation ID", "an interrupted one; asks"),
+    ("unlock lab --operation ID --take-over", "one that is alive"),
+)
 def unlock(
     cluster: ClusterArg,
-    operation: Annotated[str, typer.Option("--operation", metavar="ID", help="Which, as `operations` shows it.")],
+    operation: Annotated[
+        str, typer.Option("--operation", metavar="ID", help="Which, as `status CLUSTER operations` shows it.")
+    ],
     take_over: Annotated[
-        bool, typer.Option("--take-over", help="Also while it seems to live: it notices, and stops where it is.")
+        bool, typer.Option("--take-over", help="Also while it seems to be alive: it notices, and stops where it is.")
     ] = False,
-    yes: SureOpt = False,
+    dry_run: DryOpt = False,
+    yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Free a cluster of an operation that nobody will go on with.
+    """Release a cluster from an abandoned operation.
 
-    Nothing of what it did is undone: see first what it left half done. To go on
-    with it instead, run the same verb again.
+    Nothing that the operation did is undone: first check what it left unfinished.
+    To finish it instead, run the same verb again. With --json, --yes is needed too.
     """
+    one = checked(cluster)
     from operations.record import unlock as free
 
-    one = checked(cluster)
     access = _access(one)
-    if not yes:
+    if not (yes or dry_run):
         _confirm(one, access, operation, as_json=as_json)
-    freed = free(one.name, access, operation, take_over=take_over)
+    freed = free(one.name, access, operation, take_over=take_over, dry_run=dry_run)
     if as_json:
-        print_json({"unlocked": freed.model_dump(mode="json")})
+        print_json({"would_unlock" if dry_run else "unlocked": freed.model_dump(mode="json")})
         return
     done = ", ".join(step.name for step in freed.steps) or "no step"
-    console.print(f'{one.name} is free; "{freed.what}" of {freed.holder.who} had done: {done}', markup=False)
+    told = f"would release {one.name}" if dry_run else f"{one.name} is free"
+    console.print(f'{told}; "{freed.what}" of {freed.holder.who} had done: {done}', markup=False)
 
 
 def _access(cluster: Cluster) -> Access | None:
@@ -93,11 +90,11 @@ def _confirm(cluster: Cluster, access: Access | None, operation: str, *, as_json
     from operations.record import read_ledger
 
     again = f"unlock {cluster.name} --operation {operation}"
-    refuse_unasked(again, as_json=as_json)
+    refuse_unasked(again, see=dry_run_of(again), as_json=as_json)
     found = read_ledger(cluster.name, access, 0)
     if found.current and found.current.id == operation:
         _show(found)
-    confirm(f"Free {cluster.name} of it?", again)
+    confirm(f"Release {cluster.name} from it?", again)
 
 
 def document(found: Ledger) -> dict[str, Any]:
@@ -128,7 +125,7 @@ def _show(found: Ledger) -> None:
             console.print(f"  {step.at:%H:%M:%S} done: {step.name} {facts}".rstrip(), markup=False)
         if not found.lives:
             console.print(f"  go on with it: {now.command}", markup=False)
-            console.print(f"  or free the cluster of it: ./menagerie unlock {now.cluster} --operation {now.id}")
+            console.print(f"  or release the cluster: ./menagerie unlock {now.cluster} --operation {now.id}")
     width = max((len(record.what) for record in found.past), default=0)
     for record in found.past:
         console.print(_line(record, width))

@@ -1,54 +1,173 @@
-"""What several verbs of the command share: arguments, options, and the examples of their help pages."""
+"""What several verbs of the command share: arguments, options, and the examples of their help pages.
+
+An option has one name, one metavar and one help text, whichever verb takes it.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+
+from inventories.batches import Amount, AmountError
 
 if TYPE_CHECKING:
     from operations.drain import Rules
 
+_Verb = TypeVar("_Verb", bound=Callable[..., Any])
+_TIME = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|)")
+_UNITS_S = {"ms": 0.001, "": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_ALIGNED = 36
+"""What an example does begins below the others, unless its command is longer than this."""
+_MANY = "with commas, or given again"
+EPILOGS: dict[Callable[..., Any], str] = {}
+"""Verb -> the end of its help page."""
+
+
+def known_clusters(incomplete: str) -> list[str]:
+    """For a shell that completes a command line."""
+    from cluster.load import clusters
+    from cluster.project import ROOT
+
+    return [name for name in clusters(ROOT) if name.startswith(incomplete)]
+
+
+def seconds(given: str | float) -> float:
+    """A time: plain seconds, or 90s, 15m, 2h, 7d."""
+    found = _TIME.fullmatch(str(given))
+    if not found:
+        raise typer.BadParameter(f"{given!r} is not a time; write seconds, or 90s, 15m, 2h or 7d")
+    return float(found[1]) * _UNITS_S[found[2]]
+
+
+def pause(given: str | float) -> float:
+    """A time of at least a second."""
+    if (found := seconds(given)) < 1:
+        raise typer.BadParameter(f"{given!r} is too short; one second is the least")
+    return found
+
+
+def _amount(least: int) -> Callable[[str | Amount], Amount]:
+    def amount(given: str | Amount) -> Amount:
+        try:
+            return given if isinstance(given, Amount) else Amount.parse(given, least=least)
+        except AmountError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return amount
+
+
 ClusterArg = Annotated[
-    str, typer.Argument(metavar="CLUSTER", help="Name of a cluster in inventories/, or the path of a cluster.yaml.")
-]
-JsonOpt = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON document on standard output, also after a failure."),
-]
-YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; for scripts. --json does not ask either.")]
-SureOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; needed in scripts and with --json.")]
-LimitOpt = Annotated[
-    str | None,
-    typer.Option(
-        "--limit", metavar="HOSTS", help="Only these workers: names or groups, with commas; as Ansible's --limit."
+    str,
+    typer.Argument(
+        metavar="CLUSTER",
+        help="Name of a cluster in inventories/, or the path of a cluster.yaml.",
+        autocompletion=known_clusters,
     ),
 ]
-AllowUnknownOpt = Annotated[
-    bool,
+ClustersArg = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="CLUSTER",
+        help="Names or paths. Without one: all clusters in inventories/.",
+        autocompletion=known_clusters,
+    ),
+]
+JsonOpt = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, also after a failure.")]
+YesOpt = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation; for scripts.")]
+DryOpt = Annotated[bool, typer.Option("--dry-run", help="Show what would change and change nothing.")]
+DiffOpt = Annotated[bool, typer.Option("--diff", help="Show the differences of files.")]
+LimitOpt = Annotated[
+    list[str] | None,
     typer.Option(
-        "--allow-unknown", help="Only warn of regions, zones, machine types and disks that the catalogue lacks."
+        "--limit",
+        metavar="HOSTS",
+        help=f"Only these hosts: names, groups such as racks, or patterns with *; {_MANY}.",
     ),
 ]
 TagsOpt = Annotated[
     list[str] | None,
-    typer.Option("--tags", metavar="ROLES", help="Only these roles of the workers, with commas, as in site.yml."),
+    typer.Option("--tags", metavar="ROLES", help=f"Only these roles of site.yml; {_MANY}."),
 ]
-DryOpt = Annotated[bool, typer.Option("--dry-run", help="Refuse what would be refused, say what would be done, stop.")]
+OnlyOpt = Annotated[list[str] | None, typer.Option("--only", metavar="NAMES", help=f"Only these, by name; {_MANY}.")]
+AllowUnknownOpt = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unknown", help="Only warn about regions, zones, machine types and disks missing from the catalogue."
+    ),
+]
+ParallelOpt = Annotated[
+    Amount | None,
+    typer.Option(
+        "--parallel", metavar="N|P%", parser=_amount(1), help="How many at a time: a number, or a share of all."
+    ),
+]
+MaxFailuresOpt = Annotated[
+    Amount | None,
+    typer.Option(
+        "--max-failures",
+        metavar="N|P%",
+        parser=_amount(0),
+        help="Start no further batch after more failures than this.",
+    ),
+]
+WatchOpt = Annotated[
+    float | None,
+    typer.Option("--watch", metavar="SECONDS", parser=pause, help="Repeat at this interval, such as 5 or 1m."),
+]
+WaitOpt = Annotated[
+    float,
+    typer.Option(
+        "--wait",
+        metavar="SECONDS",
+        parser=seconds,
+        show_default=False,
+        help="Wait this long for the cluster's lock, or for switches to be heard, such as 90 or 15m.",
+    ),
+]
 WithoutRecordOpt = Annotated[
     bool,
     typer.Option(
         "--without-record",
-        help="Go on although the bucket of records does not answer: nothing then keeps another operator out.",
+        help="Continue although the bucket of records does not answer. Nothing then keeps another operator out.",
+    ),
+]
+OutputOpt = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="PATH", help="File or folder to write to.", show_default=False)
+]
+FactsOpt = Annotated[
+    Path | None,
+    typer.Option(
+        "--facts", metavar="PATH", exists=True, help="What switches or storage hosts report: a file or a folder."
     ),
 ]
 
-# What may become of the pods of a node that is drained: operations.drain.Rules.
+# What may happen to the pods of a node that is drained: operations.drain.Rules.
 DrainTimeoutOpt = Annotated[
-    str, typer.Option("--drain-timeout", metavar="TIME", help="For a node's pods to be gone, in this run.")
+    float,
+    typer.Option(
+        "--drain-timeout",
+        metavar="SECONDS",
+        parser=seconds,
+        show_default=False,
+        help="Time-out for draining a node. Default: 15m.",
+    ),
+]
+ReadyTimeoutOpt = Annotated[
+    float,
+    typer.Option(
+        "--ready-timeout",
+        metavar="SECONDS",
+        parser=seconds,
+        show_default=False,
+        help="Time-out for a node to be Ready again.",
+    ),
 ]
 EvictUnmanagedOpt = Annotated[
-    bool, typer.Option("--evict-unmanaged", help="Also evict pods that nothing makes anew: they are lost.")
+    bool, typer.Option("--evict-unmanaged", help="Also evict pods that no controller recreates: they are lost.")
 ]
 KeepEmptyDirOpt = Annotated[
     bool, typer.Option("--keep-empty-dir", help="Refuse to evict pods that keep files on their node (emptyDir).")
@@ -59,19 +178,38 @@ WaitForJobsOpt = Annotated[
 
 
 def drain_rules(
-    timeout: str, evict_unmanaged: bool = False, keep_empty_dir: bool = False, wait_for_jobs: bool = False
+    timeout_s: float, evict_unmanaged: bool = False, keep_empty_dir: bool = False, wait_for_jobs: bool = False
 ) -> Rules:
     """What these options say together."""
     from operations.drain import Rules
 
-    return Rules(seconds(timeout, "--drain-timeout"), evict_unmanaged, not keep_empty_dir, wait_for_jobs)
+    return Rules(timeout_s, evict_unmanaged, not keep_empty_dir, wait_for_jobs)
 
 
-def examples(*pairs: tuple[str, str]) -> str:
-    """Commands and what each does, for the end of a help page."""
-    width = max(len(command) for command, _ in pairs)
+def examples(*pairs: tuple[str, str], more: str = "") -> Callable[[_Verb], _Verb]:
+    """Commands and what each does, for the end of a verb's help page."""
+
+    def add(verb: _Verb) -> _Verb:
+        EPILOGS[verb] = table(*pairs) + more
+        return verb
+
+    return add
+
+
+def table(*pairs: tuple[str, str]) -> str:
+    """See `examples`."""
+    width = max((len(command) for command, _ in pairs if len(command) <= _ALIGNED), default=0)
     lines = [f"./menagerie {command:<{width}}  {what}".rstrip() for command, what in pairs]
     return "\n".join(["[bold]Examples[/]", *(line.replace("[", "\\[") for line in lines)])
+
+
+def folder_of(output: Path | None) -> Path:
+    """--output of a verb that writes a folder."""
+    if output is None:
+        raise typer.BadParameter("give --output FOLDER, which the files are written to")
+    if output.is_file():
+        raise typer.BadParameter(f"--output: {output} is a file; name a folder")
+    return output
 
 
 def words(given: list[str] | None) -> tuple[str, ...]:
@@ -79,13 +217,6 @@ def words(given: list[str] | None) -> tuple[str, ...]:
     return tuple(word for group in given or () for word in group.split(",") if word)
 
 
-def seconds(text: str, option: str) -> float:
-    """An option that takes a time: 90s, 15m, 2h or 7d."""
-    from pydantic_core import PydanticCustomError
-
-    from cluster.quantities import parse_duration_ms
-
-    try:
-        return float(parse_duration_ms(text)) / 1000
-    except PydanticCustomError as error:
-        raise typer.BadParameter(f"{option}: {error.message()}; write 90s, 15m, 2h or 7d") from None
+def pattern(given: list[str] | None) -> str | None:
+    """--limit as ansible-playbook takes it."""
+    return ",".join(given) if given else None

@@ -1,23 +1,14 @@
-"""`policies`: the rules that every cluster's resources are held to."""
+"""`show policies`: the rules that every cluster's resources are held to."""
 
 from __future__ import annotations
 
 from rich.text import Text
 
-from cli.options import JsonOpt, examples
 from cli.output import console, print_json
 
-EXAMPLES = examples(
-    ("policies", "what must hold, by subject"),
-    ("policies --json", "the same for a machine"),
-)
 
-
-def policies(as_json: JsonOpt = False) -> None:
-    """List the rules that `validate` asks about everything a stack has made.
-
-    docs/reference/policies.md says why, and where each figure comes from.
-    """
+def show(*, as_json: bool) -> None:
+    """By subject. docs/reference/policies.md says why, and where each figure comes from."""
     from stacks.policies import BY_SUBJECT
 
     if as_json:

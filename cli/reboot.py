@@ -2,87 +2,86 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.text import Text
 
-from cli.asking import confirm, evictions
+from cli.asking import confirm, dry_run_of, evictions
+from cli.holding import hold, holds
 from cli.options import (
     ClusterArg,
     DrainTimeoutOpt,
+    DryOpt,
     EvictUnmanagedOpt,
     JsonOpt,
     KeepEmptyDirOpt,
     LimitOpt,
+    ParallelOpt,
+    ReadyTimeoutOpt,
     WaitForJobsOpt,
-    WithoutRecordOpt,
     YesOpt,
     drain_rules,
     examples,
-    seconds,
+    pattern,
 )
-from cli.output import Details, Steps, console, errors, note, print_json
+from cli.output import Details, Steps, console, errors, print_json
 from cli.specs import checked
 from cluster.errors import MenagerieError
 
 if TYPE_CHECKING:
     from clients.access import Access
     from cluster.spec import Cluster
+    from inventories.batches import Amount
     from operations.drain import Rules
     from operations.reboot import Rebooter
     from operations.reboot_needs import Plan
     from operations.rolling import Outcome, Rolled
 
-EXAMPLES = examples(
-    ("reboot lab --check", "only look"),
-    ("reboot lab", "all that need it; asks"),
-    ("reboot lab --limit rack_onprem_r1", "one rack"),
-    ("reboot lab --at-once 4 --yes", "as far as pools can spare"),
-    ("reboot lab --wait-for-jobs", "no job is cut off"),
-)
 _SHOWN = 20
 
 
+@examples(
+    ("reboot lab --dry-run", "only look"),
+    ("reboot lab", "all that need it; asks"),
+    ("reboot lab --limit rack_onprem_r1", "one rack"),
+    ("reboot lab --parallel 4 --yes", "as far as pools can spare"),
+    ("reboot lab --wait-for-jobs", "no job is interrupted"),
+)
+@holds()
 def reboot(
     cluster: ClusterArg,
     limit: LimitOpt = None,
-    check: Annotated[bool, typer.Option("--check", help="Say which hosts need it and why, and reboot none.")] = False,
-    at_once: Annotated[
-        int,
-        typer.Option("--at-once", metavar="N", min=1, help="Hosts at a time, as far as pools' max_unavailable lets."),
-    ] = 1,
-    drain_timeout: DrainTimeoutOpt = "15m",
-    back_timeout: Annotated[
-        str, typer.Option("--back-timeout", metavar="TIME", help="For a host to be back and its node free.")
-    ] = "30m",
+    parallel: ParallelOpt = None,
+    drain_timeout: DrainTimeoutOpt = 900.0,
+    ready_timeout: ReadyTimeoutOpt = 1800.0,
     evict_unmanaged: EvictUnmanagedOpt = False,
     keep_empty_dir: KeepEmptyDirOpt = False,
     wait_for_jobs: WaitForJobsOpt = False,
+    dry_run: DryOpt = False,
     yes: YesOpt = False,
-    without_record: WithoutRecordOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Reboot the hosts of sites that need it, drained, one after another.
+    """Drain and reboot the hosts at sites that need it, one after another.
 
-    A host needs it for the kernel settings of its pool, or for packages.
-    Each: cordon, evict by its budgets, boot, wait until its node is Ready and
-    preflight found it well, uncordon. The first failure begins no other.
-    Where nothing needs it, nothing is done. Safe to interrupt: run it again.
-    Exit 1 when a host failed, 4 when only some could not be asked.
+    A host needs a reboot for the kernel settings of its pool, or for packages.
+    For each host: cordon, evict within disruption budgets, reboot, wait until its node
+    is Ready and preflight passed, uncordon. After a failure no other host starts.
+    --parallel takes more hosts at a time, as far as pools' max_unavailable allows.
+    Idempotent: if interrupted, run it again. --ready-timeout defaults to 30m.
+    Exit code 1 if a host failed, 4 if only some could not be asked.
     docs/how-to/reboot.md has more.
     """
+    one = checked(cluster)
     rules = drain_rules(drain_timeout, evict_unmanaged, keep_empty_dir, wait_for_jobs)
-    back_s = seconds(back_timeout, "--back-timeout")
     _reboot(
-        checked(cluster),
-        limit,
+        one,
+        pattern(limit),
         rules,
-        back_s,
-        at_once,
-        check=check,
+        ready_timeout,
+        parallel,
+        dry_run=dry_run,
         yes=yes or as_json,
-        without_record=without_record,
         as_json=as_json,
     )
 
@@ -91,12 +90,11 @@ def _reboot(
     cluster: Cluster,
     limit: str | None,
     rules: Rules,
-    back_s: float,
-    at_once: int,
+    ready_s: float,
+    parallel: Amount | None,
     *,
-    check: bool,
+    dry_run: bool,
     yes: bool,
-    without_record: bool,
     as_json: bool,
 ) -> None:
     from inventories.build import layout
@@ -105,7 +103,6 @@ def _reboot(
     from operations.build import Selection
     from operations.reboot import Rebooter, session
     from operations.reboot_needs import plan as look
-    from operations.record import one_operation
     from operations.rolling import Rolled
 
     configure.refuse(cluster, configure.Request(limit))
@@ -116,18 +113,17 @@ def _reboot(
         with steps.step("hosts"):
             plan = look(cluster, access.api(), limited(layout(cluster), limit), executor, rules)
         _show(cluster.name, plan, quiet=as_json)
-        if check or not plan.hosts:
-            _conclude(cluster.name, plan, Rolled(()), check=check, as_json=as_json)
+        if dry_run or not plan.hosts:
+            _conclude(cluster.name, plan, Rolled(()), dry_run=dry_run, as_json=as_json)
             return
         if not yes:
             _confirm(cluster.name, plan)
         about = Selection(limit).options
-        with one_operation(
-            cluster, access, "reboot", about, repeatable=True, without_record=without_record, report=note
-        ) as held:
-            rolled = _run(plan, Rebooter(cluster, access.api, executor, rules, back_s), at_once, quiet=as_json)
+        at_once = parallel.at_least_one(len(plan.hosts)) if parallel else 1
+        with hold(cluster, access, "reboot", about, repeatable=True) as held:
+            rolled = _run(plan, Rebooter(cluster, access.api, executor, rules, ready_s), at_once, quiet=as_json)
             held.outcome = _outcome(plan, rolled)
-    _conclude(cluster.name, plan, rolled, check=check, as_json=as_json)
+    _conclude(cluster.name, plan, rolled, dry_run=dry_run, as_json=as_json)
 
 
 def _show(cluster: str, plan: Plan, *, quiet: bool) -> None:
@@ -149,7 +145,7 @@ def _confirm(cluster: str, plan: Plan) -> None:
     from operations.reboot_needs import pods_of
 
     question = f"Reboot {len(plan.hosts)} hosts? {evictions(*pods_of(plan.found))}."
-    confirm(question, f"reboot {cluster}", see=("what needs it", f"reboot {cluster} --check"))
+    confirm(question, f"reboot {cluster}", see=dry_run_of(f"reboot {cluster}"))
 
 
 def _run(plan: Plan, rebooter: Rebooter, at_once: int, *, quiet: bool) -> Rolled:
@@ -177,7 +173,7 @@ def _outcome(plan: Plan, rolled: Rolled) -> MenagerieError | KeyboardInterrupt |
     return None if rolled.succeeded and not plan.failed else reboots_error(plan, rolled)
 
 
-def _conclude(cluster: str, plan: Plan, rolled: Rolled, *, check: bool, as_json: bool) -> None:
+def _conclude(cluster: str, plan: Plan, rolled: Rolled, *, dry_run: bool, as_json: bool) -> None:
     """Print the result; end with the worst that was found."""
     from cli.failures import explain
 
@@ -187,7 +183,7 @@ def _conclude(cluster: str, plan: Plan, rolled: Rolled, *, check: bool, as_json:
     if not as_json:
         if error:
             raise error
-        _print(cluster, plan, check=check)
+        _print(cluster, plan, dry_run=dry_run)
         return
     document = _document(cluster, plan, rolled)
     if error is None:
@@ -200,12 +196,12 @@ def _conclude(cluster: str, plan: Plan, rolled: Rolled, *, check: bool, as_json:
     raise typer.Exit(foreseen.exit_code)
 
 
-def _print(cluster: str, plan: Plan, *, check: bool) -> None:
+def _print(cluster: str, plan: Plan, *, dry_run: bool) -> None:
     count = len(plan.hosts)
     if not count:
         told = f"no reboot needed, {len(plan.found)} hosts asked"
     else:
-        told = f"{count} of {len(plan.found)} hosts {'need a reboot; none was touched' if check else 'rebooted'}"
+        told = f"{count} of {len(plan.found)} hosts {'need a reboot; none was touched' if dry_run else 'rebooted'}"
     console.print(f"{cluster}: {told}", markup=False)
 
 

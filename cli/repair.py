@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cli.holding import hold, holds
 from cli.options import (
     ClusterArg,
     DrainTimeoutOpt,
+    DryOpt,
     JsonOpt,
+    LimitOpt,
+    WatchOpt,
+    YesOpt,
     drain_rules,
     examples,
     words,
 )
-from cli.output import note
 from cli.rounds import without_end
 from cli.specs import checked
 from cluster.project import ROOT
@@ -29,53 +33,47 @@ if TYPE_CHECKING:
     from operations.drain import Rules
     from operations.repair.look import Around, Plan
 
-EXAMPLES = examples(
+
+@examples(
     ("repair jaguar --dry-run", "only look"),
-    ("repair jaguar", "mend it; asks"),
+    ("repair jaguar", "repair; asks"),
     ("repair jaguar --limit r07", "one rack"),
-    ("repair jaguar --retry gpu-017", "its hardware was mended"),
+    ("repair jaguar --retry gpu-017", "its hardware was fixed"),
     ("repair jaguar --max-removal 60%", "past a brake, knowingly"),
     ("repair jaguar --watch 60 --yes", "as a service"),
 )
-
-
+@holds()
 def repair(
     cluster: ClusterArg,
-    limit: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--limit", metavar="HOSTS", help="Only these: names, pools, racks or sites, with commas; * and ?."
-        ),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look, and change nothing.")] = False,
+    limit: LimitOpt = None,
     retry: Annotated[
         list[str] | None,
-        typer.Option("--retry", metavar="HOST", help="Forget this host's failed repairs and its ticket first."),
+        typer.Option("--retry", metavar="HOST", help="First forget this host's failed repairs and its ticket."),
     ] = None,
-    watch: Annotated[
-        int | None, typer.Option("--watch", metavar="SECONDS", min=1, help="Again and again, with so long between.")
-    ] = None,
+    watch: WatchOpt = None,
     max_unhealthy: Annotated[
         str | None,
-        typer.Option("--max-unhealthy", metavar="N|P%", help="For this run, in place of what the spec says of pools."),
+        typer.Option(
+            "--max-unhealthy", metavar="N|P%", help="For this run, instead of the limits of pools in the spec."
+        ),
     ] = None,
     max_removal: Annotated[
         str | None,
-        typer.Option("--max-removal", metavar="N|P%", help="For this run, in place of repair.max_removed."),
+        typer.Option("--max-removal", metavar="N|P%", help="For this run, instead of repair.max_removed."),
     ] = None,
-    drain_timeout: DrainTimeoutOpt = "15m",
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask; for scripts, and needed with --watch. --json does not ask.")
-    ] = False,
+    drain_timeout: DrainTimeoutOpt = 900.0,
+    dry_run: DryOpt = False,
+    yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Mend broken nodes: drained, rebooted or power-cycled, checked, given back.
+    """Repair broken nodes: drain, reboot or power-cycle, check, return to service.
 
-    Broken is what repair.conditions of the spec says, for as long as it says.
-    Workers in the region are replaced. A host that repairs don't help stays out
-    of service, with a ticket that says what to do. While much is unwell at once,
-    or the control plane is, nothing starts. Safe to interrupt: run it again.
-    Exit 0 when nothing is left to mend, 1 when something is. docs/how-to/repair.md.
+    repair.conditions of the spec says what is broken, and after how long.
+    Workers in the region are replaced. A host that repairs do not fix stays out of
+    service, with a ticket that says what to do. While many nodes or the control plane
+    are unhealthy, nothing starts. Idempotent: if interrupted, run it again.
+    --watch needs --yes. Exit code 1 if something is left to repair.
+    docs/how-to/repair.md has more.
     """
     if watch and not (yes or as_json or dry_run):
         raise typer.BadParameter("--watch asks nobody: add --yes")
@@ -144,7 +142,7 @@ class _Work:
             self._mend(found, view)
         return view.conclude(found, dry_run=self._dry_run)
 
-    def watch(self, every_s: int) -> None:
+    def watch(self, every_s: float) -> None:
         """Rounds without end. What another run or the API stands in the way of is tried again."""
         without_end(self.round, every_s)
 
@@ -169,10 +167,8 @@ class _Work:
                 view.add(repairs.run(found, cases, report), repairs.results)
 
     def _alone(self) -> AbstractContextManager[object]:
-        from operations.record import one_operation
-
         about = " ".join(f"--limit {host}" for host in self._limit)
-        return one_operation(self._cluster, self._access(), "repair", about, repeatable=True, report=note)
+        return hold(self._cluster, self._access(), "repair", about, repeatable=True)
 
     def _access(self) -> Access:
         from operations import stack

@@ -10,7 +10,7 @@ import typer
 from rich.text import Text
 
 from cli import exits
-from cli.options import ClusterArg, JsonOpt, examples, words
+from cli.options import ClusterArg, DryOpt, FactsOpt, JsonOpt, LimitOpt, ParallelOpt, examples, words
 from cli.output import console, errors, note, print_json, print_problems
 from cli.specs import checked
 from cluster.errors import RefusedError
@@ -20,50 +20,38 @@ if TYPE_CHECKING:
     from network.roce.plan import Plan
     from operations.roce import Report
 
-app = typer.Typer(
-    help="RDMA over Ethernet: what switches must match, and a test of the whole fabric. docs/how-to/roce.md explains it.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 MOST_SHOWN = 32
 """Hosts on a rail up to which a dry run prints every round; --json has all of them."""
+_PARALLEL = 64
 
 
-@app.command(
-    epilog=examples(
-        ("roce plan jaguar", "for every kind of switch"),
-        ("roce plan jaguar --switch eos", "for one"),
-        ("roce plan jaguar --facts f.yaml", "do these switches agree?"),
-        ("roce plan jaguar --json", "numbers and snippets"),
-    )
+@examples(
+    ("roce plan jaguar", "for every kind of switch"),
+    ("roce plan jaguar --switch eos", "for one"),
+    ("roce plan jaguar --facts f.yaml", "do these switches agree?"),
+    ("roce plan jaguar --json", "numbers and snippets"),
 )
 def plan(
     cluster: ClusterArg,
     switch: Annotated[
         list[str] | None,
-        typer.Option("--switch", metavar="SYSTEM", help="cumulus, onyx, sonic or eos; several with commas."),
+        typer.Option("--switch", metavar="SYSTEM", help="cumulus, onyx, sonic or eos; with commas, or given again."),
     ] = None,
     ports: Annotated[
-        str, typer.Option("--ports", metavar="PORTS", help="The switch's ports, in its words. Default: a stand-in.")
+        str, typer.Option("--ports", metavar="PORTS", help="The switch's ports, in its syntax. Default: a placeholder.")
     ] = "",
-    facts: Annotated[
-        Path | None,
-        typer.Option(
-            "--facts", metavar="FILE", help="What switches have, in YAML; docs/how-to/roce.md shows its form."
-        ),
-    ] = None,
+    facts: FactsOpt = None,
     as_json: JsonOpt = False,
 ) -> None:
-    """Print what switches must match, from the numbers that hosts are set by.
+    """Print the settings that switches need to match the hosts, or compare switches with them.
 
-    With --facts every difference between hosts and switches is named; exit 2 when
-    there is one. Reads the spec only.
+    --facts FILE says in YAML what switches have; docs/how-to/roce.md shows its format. It
+    lists every difference, and the exit code is 2 if there is one. Reads the spec only.
     """
+    one = checked(cluster)
     from network.roce import facts as switch_facts
     from network.roce.switches import System, numbers, snippet
 
-    one = checked(cluster)
     wanted = words(switch) or tuple(System)
     if wrong := [name for name in wanted if name not in tuple(System)]:
         raise typer.BadParameter(f"--switch {wrong[0]} isn't one of {', '.join(System)}")
@@ -110,49 +98,48 @@ def _print_plan(site: str, numbers: dict[str, Any], snippets: dict[str, str]) ->
         console.print(text, markup=False, end="")
 
 
-@app.command(
-    epilog=examples(
-        ("roce test jaguar --dry-run", "rounds, and the time"),
-        ("roce test jaguar", "all pairs, or those that lack"),
-        ("roce test jaguar --rounds 5", "a quick look"),
-        ("roce test jaguar --limit 'gpu-00*'", "some hosts"),
-        ("roce test jaguar --rail rail-0", "one rail"),
-    )
+@examples(
+    ("roce test jaguar --dry-run", "rounds, and the time"),
+    ("roce test jaguar", "all pairs, or those missing"),
+    ("roce test jaguar --rounds 5", "a quick look"),
+    ("roce test jaguar --limit 'gpu-00*'", "some hosts"),
+    ("roce test jaguar --rail rail-0", "one rail"),
 )
 def test(
     cluster: ClusterArg,
     rail: Annotated[
         list[str] | None,
-        typer.Option("--rail", metavar="RAIL", help="Only this rail, or site/rail; several with commas."),
+        typer.Option("--rail", metavar="RAIL", help="Only this rail, or site/rail; with commas, or given again."),
     ] = None,
-    limit: Annotated[
-        list[str] | None,
-        typer.Option("--limit", metavar="HOSTS", help="Only these hosts: names or patterns, with commas."),
-    ] = None,
+    limit: LimitOpt = None,
     rounds: Annotated[
         int | None, typer.Option("--rounds", min=1, metavar="N", help="Only the first N rounds of each rail.")
     ] = None,
     seconds: Annotated[int, typer.Option("--seconds", min=1, help="How long each pair sends.")] = 5,
     message: Annotated[int, typer.Option("--message", min=1, help="Bytes of a message.")] = 65536,
-    queues: Annotated[int, typer.Option("--queues", min=1, help="Queue pairs that each pair uses at once.")] = 4,
-    parallel: Annotated[int, typer.Option("--parallel", min=1, help="Pairs at a time.")] = 64,
+    queues: Annotated[int, typer.Option("--queues", min=1, help="Queue pairs that each pair of hosts uses.")] = 4,
+    parallel: ParallelOpt = None,
     results: Annotated[
         Path | None, typer.Option("--results", metavar="FILE", help="Default: .menagerie/CLUSTER/roce-test.jsonl.")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget earlier results, and measure all pairs.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the rounds and the time; reach no host.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Discard earlier results, and measure all pairs.")] = False,
+    dry_run: DryOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
     """Measure every pair of hosts on every rail with ib_write_bw, and name what is slow.
 
-    N hosts take N-1 rounds in which nobody is in two pairs. A pair is slow below
-    97 % of the line at RoCE MTU 4096. It loads the fabric fully: drain it first.
-    Exit 1 when something is slow or failed, 4 when a host is unreachable.
+    N hosts take N-1 rounds, in which no host is in two pairs. A pair is slow below
+    97 % of the line rate at RoCE MTU 4096. It loads the fabric fully: drain it first.
+    --dry-run prints the rounds and the time, and reaches no host. --parallel: pairs at
+    a time, 64 by default. Exit code 1 if something is slow or failed, 4 if a host is
+    unreachable.
     """
+    one = checked(cluster)
     from network.roce import plan as planning
 
-    options = planning.Options(seconds, message, queues, parallel, rounds)
-    one = checked(cluster)
+    pairs = max(len(one.host_list()) // 2, 1)
+    at_once = parallel.at_least_one(pairs) if parallel else _PARALLEL
+    options = planning.Options(seconds, message, queues, at_once, rounds)
     planned = planning.plan(one, options, only_rails=words(rail), limit=words(limit))
     if dry_run:
         _print_rounds(planned, as_json=as_json)

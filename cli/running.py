@@ -5,32 +5,28 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable, Sequence
-from copy import copy
-from functools import lru_cache
+from functools import cache
 from typing import Any
 
 from rich.text import Text
-from typer.main import get_command, get_command_name
+from typer.main import get_command
 
-from cli import exits, interrupts
+from cli import aliases, exits, interrupts, verbs
 from cli.main import app
-from cli.output import OutputError, errors, print_json, print_problems
-from cluster.load import SpecError
-
-_CHANGING = (
-    *("up", "configure", "destroy", "install", "reboot", "repair", "upgrade", "rotate"),
-    *("restore", "replace", "recover-space", "defragment"),
-)
+from cli.output import OutputError, errors, note, print_json, print_problems
+from cluster.problems import SpecError
 
 
 @interrupts.threads_told()
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code. Raises nothing but what ends the interpreter."""
     debug = "--debug" in arguments or os.environ.get("MENAGERIE_DEBUG", "") not in ("", "0")
-    given = [argument for argument in arguments if argument != "--debug"] or ["--help"]
+    given, renamed = aliases.current([argument for argument in arguments if argument != "--debug"] or ["--help"])
     try:
+        if renamed:
+            note(renamed)
         with interrupts.heard():
-            code = int(_command(given[0])(given, prog_name="menagerie", standalone_mode=False) or exits.DONE)
+            code = int(_command()(given, prog_name="menagerie", standalone_mode=False) or exits.DONE)
             if code == exits.INTERRUPTED:  # what typer makes of a KeyboardInterrupt
                 raise KeyboardInterrupt
             return code
@@ -48,27 +44,15 @@ def run(arguments: Sequence[str]) -> int:
             return exits.FAILED  # standard error takes nothing either
 
 
-@lru_cache(maxsize=64)
-def _command(word: str) -> Callable[..., Any]:
-    """The command with the verb or group of verbs that is asked for, or with all where there is none of that name.
-
-    To make all of them takes Typer ten times as long as a check of a small cluster.
-    """
-    chosen = copy(app)
-    verbs = [
-        each for each in app.registered_commands if each.callback and get_command_name(each.callback.__name__) == word
-    ]
-    groups = [each for each in app.registered_groups if each.name == word]
-    if verbs or groups:
-        chosen.registered_commands, chosen.registered_groups = verbs, groups
-    return get_command(chosen)
+@cache
+def _command() -> Callable[..., Any]:
+    return get_command(app)
 
 
 def _failed(error: Exception, arguments: list[str], debug: bool) -> int:
-    from cli.failures import Foreseen, explain
-    from operations.record import TakenOverError
+    from cli.failures import Foreseen, explain, is_a
 
-    if isinstance(error, TakenOverError):
+    if is_a(error, "operations.record.errors.TakenOverError"):
         interrupts.end_children()  # its heartbeat has interrupted them
     foreseen = explain(error)
     if foreseen is None:
@@ -87,10 +71,11 @@ def _failed(error: Exception, arguments: list[str], debug: bool) -> int:
 
 def _interrupted(arguments: list[str]) -> int:
     text = "interrupted"
-    if any(verb in arguments for verb in _CHANGING):
+    verb = verbs.chosen(arguments)
+    if verb and verb.name == "verify":
+        text += "; `./menagerie up` of the cluster repairs what a proof broke"
+    elif verb and verb.changes:
         text += "; nothing is lost: run the same command again and it goes on"
-    elif "verify" in arguments:
-        text += "; `./menagerie up` of the cluster mends what a proof had broken"
     errors.print(text, style="yellow", markup=False)
     if "--json" in arguments:
         print_json({"error": {"code": "interrupted", "text": text, "exit_code": exits.INTERRUPTED}})

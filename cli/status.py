@@ -1,4 +1,7 @@
-"""`status`: one cluster, or all; once, or again and again."""
+"""`status`: the fleet, one cluster, or one part of it; once, or again and again.
+
+A section of a cluster is a function of another module: it reaches the cluster once, and gives back what looks.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,11 @@ import json
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Protocol
+from enum import StrEnum
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group
@@ -15,81 +21,152 @@ from rich.live import Live
 from rich.text import Text
 
 from cli import exits
-from cli.options import JsonOpt, examples
+from cli.options import JsonOpt, LimitOpt, ParallelOpt, WaitOpt, WatchOpt, examples, known_clusters, words
 from cli.output import console, print_json, write_out
 from cli.specs import checked
 from cluster.project import ROOT
+from inventories.batches import Amount
 
 if TYPE_CHECKING:
     from operations.status import Item, Status
     from operations.status.fleet import Fleet
 
-EXAMPLES = examples(
-    ("status", "all clusters, a line each"),
-    ("status lab", "one, with all its parts"),
-    ("status lab --watch", "again every 5 seconds"),
-    ("status --watch --every 60", "all, once a minute"),
-    ("status lab --json", "for a machine"),
-)
 _STATES = {"well": "green", "not built": "dim"}
 
 
-class Seen(Protocol):
-    """A status, or a fleet's."""
+class Section(StrEnum):
+    """Parts of a cluster that say more of themselves than the status as a whole."""
 
-    @property
-    def ok(self) -> bool: ...
+    ETCD = "etcd"
+    BACKUPS = "backups"
+    KEYS = "keys"
+    MACHINES = "machines"
+    LINKS = "links"
+    CONTROLLERS = "controllers"
+    TENANCY = "tenancy"
+    OPERATIONS = "operations"
 
-    def to_json(self) -> dict[str, object]: ...
+
+@dataclass(frozen=True)
+class Asked:
+    """What some sections take besides the cluster."""
+
+    last: int | None = None
+    limit: tuple[str, ...] = ()
+    parallel: Amount | None = None
+    wait: float = 0.0
 
 
-Look = Callable[[], tuple[Seen, list[Text]]]
-"""Looks once: what was seen, and as lines."""
+@dataclass(frozen=True)
+class Looked:
+    """What was seen. document: for --json. show: prints it for people."""
+
+    code: int
+    document: dict[str, Any]
+    show: Callable[[], None]
 
 
+Look = Callable[[], Looked]
+_SECTIONS: dict[Section, tuple[str, tuple[str, ...]]] = {
+    Section.ETCD: ("etcd_state", ()),
+    Section.BACKUPS: ("backups", ("last", "limit")),
+    Section.KEYS: ("keys", ()),
+    Section.MACHINES: ("machines", ("limit",)),
+    Section.LINKS: ("links", ("limit", "parallel", "wait")),
+    Section.CONTROLLERS: ("controllers", ()),
+    Section.TENANCY: ("tenancy", ()),
+    Section.OPERATIONS: ("operations", ("last",)),
+}
+"""Module of `cli` with its function `section`, and which options it takes."""
+
+
+@examples(
+    ("status", "all clusters, a line each"),
+    ("status lab", "one, with all its parts"),
+    ("status lab --watch 5", "again every 5 seconds"),
+    ("status jaguar etcd", "every member of both etcds"),
+    ("status jaguar backups --limit main --last 50", "further back"),
+    ("status jaguar keys", "key rings and certificates"),
+    ("status jaguar machines --limit r07", "one rack, by its BMCs"),
+    ("status jaguar operations", "who works on it"),
+    ("status lab --json", "for a machine"),
+)
 def status(
     cluster: Annotated[
         str | None,
-        typer.Argument(metavar="CLUSTER", help="Name or path of a cluster.yaml; without it, all of inventories/."),
+        typer.Argument(
+            metavar="CLUSTER", help="Name or path. Without it: all of inventories/.", autocompletion=known_clusters
+        ),
     ] = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again and again, until Ctrl-C.")] = False,
-    every: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", min=1, help="With --watch: time between.")
-    ] = 5.0,
+    section: Annotated[
+        Section | None, typer.Argument(metavar="SECTION", help=f"One of {', '.join(Section)}.", show_default=False)
+    ] = None,
+    watch: WatchOpt = None,
+    limit: LimitOpt = None,
+    last: Annotated[
+        int | None,
+        typer.Option("--last", metavar="N", min=0, help="How many past backups or operations. Default: 10."),
+    ] = None,
+    parallel: ParallelOpt = None,
+    wait: WaitOpt = 0.0,
     as_json: JsonOpt = False,
 ) -> None:
-    """Show how the running cluster is; exit 0 only when all is well. Reads only.
+    """Show the health of the fleet, of a cluster, or of one part of it. Changes nothing.
 
-    Each line that is not ok ends with the command that helps. Without a cluster:
-    all clusters, and exit 0 when all that are built are well. --watch draws anew
-    on a terminal, prints what has changed elsewhere, and with --json a document a
-    line. docs/how-to/status.md explains every line.
+    Exit code 0 only if all is healthy. Each line that is not ok ends with the command
+    that helps. docs/how-to/status.md explains every line.
+
+    etcd: every member: leader, revisions, sizes, disks, alarms.
+    backups: age, size, and what a drill of each found. --limit main or events.
+    keys: key rings, and every certificate with the days it has left.
+    machines: who each machine is, by its BMC, compared with the hosts file (INV-003).
+    links: cards, cables and MTU of machines; 64 at a time. Names swapped cables.
+    controllers: image, pods, leader, and what keeps pods from being ready.
+    tenancy: namespaces of people and teams; with allocations, who has which hosts.
+    operations: who works on the cluster now, and who did what to it when.
+
+    Exit code 4 if machines, BMCs or hosts are unreachable and nothing else is wrong.
+    --watch redraws on a terminal, prints what has changed elsewhere, and with
+    --json prints a document per line.
     """
-    look = _one(cluster) if cluster else _all()
+    look = _chosen(cluster, section, Asked(last, words(limit), parallel, wait))
     if watch:
         with suppress(KeyboardInterrupt):  # which is how a watch ends
-            _watch(look, every, as_json=as_json)
+            _watch(look, watch, as_json=as_json)
         raise typer.Exit(exits.DONE)
-    seen, shown = look()
+    seen = look()
     if as_json:
-        print_json(seen.to_json())
+        print_json(seen.document)
     else:
-        for line in shown:
-            console.print(line)
-    raise typer.Exit(exits.DONE if seen.ok else exits.FAILED)
+        seen.show()
+    raise typer.Exit(seen.code)
+
+
+def _chosen(cluster: str | None, section: Section | None, asked: Asked) -> Look:
+    module, takes = _SECTIONS[section] if section else ("", ())
+    for field in fields(Asked):
+        if getattr(asked, field.name) != field.default and field.name not in takes:
+            of = " and ".join(name for name, (_, taken) in _SECTIONS.items() if field.name in taken)
+            raise typer.BadParameter(f"--{field.name} is for {of}")
+    if cluster is None:
+        return _all()
+    if section is None:
+        return _one(cluster)
+    found: Look = import_module(f"cli.{module}").section(cluster, asked)
+    return found
 
 
 def _one(name: str) -> Look:
+    cluster = checked(name)
     from cli.look import built
     from operations.stack import access_to
     from operations.status import read_status
 
-    cluster = built(checked(name))
-    access = access_to(cluster)
+    access = access_to(built(cluster))
 
-    def look() -> tuple[Seen, list[Text]]:
+    def look() -> Looked:
         found = read_status(cluster, access)
-        return found, lines(found)
+        return Looked(exits.DONE if found.ok else exits.FAILED, found.to_json(), lambda: print_status(found))
 
     return look
 
@@ -113,10 +190,10 @@ def _all() -> Look:
             return None
         return read_status(cluster, known[name])
 
-    def look() -> tuple[Seen, list[Text]]:
+    def look() -> Looked:
         stacks = Stacks()
         found = read_fleet(clusters(ROOT), lambda name: one(name, stacks))
-        return found, _rows(found)
+        return Looked(exits.DONE if found.ok else exits.FAILED, found.to_json(), lambda: _print(_rows(found)))
 
     return look
 
@@ -125,17 +202,20 @@ def _watch(look: Look, every_s: float, *, as_json: bool) -> None:
     """Until somebody interrupts it."""
     if as_json:
         while True:
-            document = {"at": datetime.now(UTC).isoformat(timespec="seconds"), **look()[0].to_json()}
+            document = {"at": datetime.now(UTC).isoformat(timespec="seconds"), **look().document}
             write_out(json.dumps(document, sort_keys=True, default=str) + "\n")
             time.sleep(every_s)
     if console.is_terminal:
-        with Live(Text("looking …", style="dim"), console=console, auto_refresh=False) as live:
+        # A console of its own: what is captured of the other one must not hold what Live draws.
+        screen = type(console)(highlight=False, soft_wrap=True)
+        waiting = Text("looking …", style="dim")
+        with Live(waiting, console=screen, auto_refresh=False, redirect_stdout=False) as live:
             while True:
-                live.update(Group(*look()[1], Text(f"{datetime.now():%H:%M:%S}", style="dim")), refresh=True)
+                live.update(Group(*_shown(look()), Text(f"{datetime.now():%H:%M:%S}", style="dim")), refresh=True)
                 time.sleep(every_s)
     before: set[str] = set()
     while True:
-        now = [line.plain for line in look()[1]]
+        now = [line.plain for line in _shown(look())]
         for line in now:
             if line not in before:
                 console.print(f"{datetime.now():%H:%M:%S} {line}", markup=False)
@@ -143,10 +223,20 @@ def _watch(look: Look, every_s: float, *, as_json: bool) -> None:
         time.sleep(every_s)
 
 
+def _shown(seen: Looked) -> list[Text]:
+    with console.capture() as captured:
+        seen.show()
+    return list(Text.from_ansi(captured.get()).split("\n"))
+
+
+def _print(shown: list[Text]) -> None:
+    for line in shown:
+        console.print(line)
+
+
 def print_status(status: Status) -> None:
     """The status as a table that is as wide as it must be, the endpoint and the verdict last."""
-    for line in lines(status):
-        console.print(line)
+    _print(lines(status))
 
 
 def lines(status: Status) -> list[Text]:

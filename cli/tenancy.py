@@ -1,18 +1,24 @@
-"""`tenancy sync` and `tenancy show`: what they take, and their rounds. What they print is in `cli.tenancy_view`."""
+"""`tenancy sync`, and `status CLUSTER tenancy`: what they take, and their rounds. What they print is in `cli.tenancy_view`.
+
+Rounds over hosts are in `cli.tenancy_capacity`.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 from rich.text import Text
 
-from cli.options import ClusterArg, JsonOpt, examples
-from cli.output import errors, note
+from cli import exits
+from cli.holding import hold, holds
+from cli.options import ClusterArg, DryOpt, JsonOpt, WatchOpt, YesOpt, examples
+from cli.output import errors
 from cli.rounds import without_end
 from cli.specs import checked
-from cli.tenancy_capacity import EPILOG, capacity, capacity_of
+from cli.status import Asked, Look, Looked
+from cli.tenancy_capacity import Hosts, capacity_of
 from cluster.project import ROOT
 
 if TYPE_CHECKING:
@@ -25,78 +31,85 @@ if TYPE_CHECKING:
     from controllers.tenancy.directory import Directory
     from controllers.tenancy.sync.run import Applied, Found, Sync
 
-app = typer.Typer(
-    help="People and teams: a namespace for each, in step with a directory. docs/how-to/teams.md explains it.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+
+class _Rounds(Protocol):
+    def lease(self) -> Lease | None: ...
+
+    def round(self, *, accept_loss: bool = False) -> int: ...
 
 
-@app.command(
-    epilog=examples(
-        ("tenancy sync jaguar --dry-run", "who comes, who goes, every change and why"),
-        ("tenancy sync jaguar", "make the changes; asks"),
-        ("tenancy sync jaguar --accept-loss", "a site was closed: they have left"),
-        ("tenancy sync jaguar --watch 60 --yes", "as a service"),
-    )
+@examples(
+    ("tenancy sync jaguar --dry-run", "who joins, who leaves"),
+    ("tenancy sync jaguar", "make the changes; asks"),
+    ("tenancy sync jaguar --accept-loss", "a site was closed"),
+    ("tenancy sync jaguar --watch 60 --yes", "as a service"),
+    ("tenancy sync jaguar --hosts --dry-run", "which hosts move, and why"),
+    ("tenancy sync jaguar --hosts --evict", "also end what moves wait for"),
+    ("tenancy sync jaguar --hosts --watch 30 --yes", "as a service"),
 )
+@holds()
 def sync(
     cluster: ClusterArg,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look, say what would change, change nothing.")] = False,
+    hosts: Annotated[
+        bool, typer.Option("--hosts", help="Assign hosts as tenancy.allocations says, in place of namespaces.")
+    ] = False,
+    evict: Annotated[
+        bool, typer.Option("--evict", help="With --hosts: evict the pods that moves wait for, as their budgets allow.")
+    ] = False,
     accept_loss: Annotated[
-        bool,
-        typer.Option(
-            "--accept-loss", help="Believe the directory although tenancy.refuse_loss or more of it has gone."
-        ),
+        bool, typer.Option("--accept-loss", help="Continue although tenancy.refuse_loss or more would be lost.")
     ] = False,
-    watch: Annotated[
-        int | None, typer.Option("--watch", metavar="SECONDS", min=1, help="Again and again, with so long between.")
-    ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask; for scripts, and needed with --watch. --json does not ask.")
-    ] = False,
+    watch: WatchOpt = None,
+    dry_run: DryOpt = False,
+    yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Keep namespaces, rights and quotas in step with the directory of the spec.
+    """Sync namespaces, rights and quotas with the directory in the spec; with --hosts, hosts with teams.
 
-    Each person and each team has a namespace. Who has left is frozen: no rights,
-    no new pods, nothing deleted; who returns finds everything as it was. What
-    others added to namespaces stays. A directory that does not answer, holds
-    nobody or has lost much at once is not believed, and nothing is changed.
-    Safe to interrupt: run it again. A second run changes nothing.
-    --watch is a service on this machine; controllers apply runs one in the cluster.
-    Exit 1 when it was refused, or a namespace could not be kept in step; with
-    --watch, 3 when another watches.
+    Each person and each team has a namespace. Somebody who left is frozen: no rights,
+    no new pods, nothing deleted. Somebody who returns finds everything as it was.
+    What others added to namespaces stays. A directory that does not answer, is
+    empty, or lost much at once is not trusted, and nothing changes.
+
+    --hosts: a team's host has the label and taint openai.com/team. The API server gives
+    pods the toleration of their namespace's team, and rejects that of another. Idle
+    hosts move first. A busy host is closed to others and moves when its pods end;
+    nothing is evicted without --evict. Does not read the directory: sync it first.
+
+    Idempotent: a second run changes nothing. --watch is a service on this machine, needs
+    --yes, and exits with 3 if another watches; `controllers apply` runs it in the cluster.
+    Exit code 1 if it was refused, or somebody has to decide about an allocation.
     """
     if watch and not (yes or as_json or dry_run):
         raise typer.BadParameter("--watch asks nobody: add --yes")
     if watch and accept_loss:
         raise typer.BadParameter("--accept-loss is for one run: without --watch")
-    work = _Work(checked(cluster), cluster, dry_run=dry_run, yes=yes or as_json, as_json=as_json)
+    if evict and not hosts:
+        raise typer.BadParameter("--evict is for --hosts")
+    asks_nobody = yes or as_json
+    work: _Rounds = (
+        Hosts(cluster, dry_run=dry_run, evict=evict, yes=asks_nobody, as_json=as_json)
+        if hosts
+        else _Work(checked(cluster), cluster, dry_run=dry_run, yes=asks_nobody, as_json=as_json)
+    )
     if watch:
         without_end(work.round, watch, work.lease())
     raise typer.Exit(work.round(accept_loss=accept_loss))
 
 
-@app.command(
-    epilog=examples(
-        ("tenancy show jaguar", "whose namespaces there are"), ("tenancy show jaguar --json", "for a program")
-    )
-)
-def show(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
-    """List people's and teams' namespaces: who is in them, which are frozen and since when. Changes nothing.
-
-    With allocations also who has which hosts, which change hands, and who borrows.
-    """
+def section(cluster: str, asked: Asked) -> Look:
+    """People's and teams' namespaces: who is in them, which are frozen; with allocations also who has which hosts."""
+    one = checked(cluster)
     from cli import tenancy_view
 
-    work = _Work(checked(cluster), cluster, dry_run=True, yes=True, as_json=as_json)
-    found = work.sync.look(accept_loss=True)
-    tenancy_view.listed(work.cluster, work.directory.name, found, work.hosts(), as_json=as_json)
+    work = _Work(one, cluster, dry_run=True, yes=True, as_json=False)
 
+    def look() -> Looked:
+        found, hosts = work.sync.look(accept_loss=True), work.hosts()
+        seen = (work.cluster, work.directory.name, found, hosts)
+        return Looked(exits.DONE, tenancy_view.document(*seen), lambda: tenancy_view.listed(*seen))
 
-app.command(epilog=EPILOG)(capacity)
+    return look
 
 
 class _Work:
@@ -151,12 +164,10 @@ class _Work:
         return view.conclude(found, applied, dry_run=self._dry_run)
 
     def _apply(self, found: Found, view: View, *, accept_loss: bool) -> Applied:
-        from operations.record import one_operation
-
         about = "--accept-loss" if accept_loss else ""
         if not found.plan.changes:
             return self.sync.apply(found)  # at most the sizes are written down
-        with one_operation(self.cluster, self._access, "tenancy sync", about, repeatable=True, report=note):
+        with hold(self.cluster, self._access, "tenancy sync", about, repeatable=True):
             return self.sync.apply(found, view.tell)
 
 

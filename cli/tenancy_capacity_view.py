@@ -1,4 +1,4 @@
-"""What `tenancy capacity` shows, asks and prints, and what `tenancy show` says of hosts."""
+"""What `tenancy sync --hosts` shows, asks and prints, and what `status CLUSTER tenancy` says of hosts."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class View:
         for text in found.refused:
             errors.print(Text(f"refused: {text}", style="red"))
         if found.plan.waiting and not evict:
-            again = f"./menagerie tenancy capacity {self._cluster.name} --evict"
+            again = f"./menagerie tenancy sync {self._cluster.name} --hosts --evict"
             errors.print(Text(f"moves that wait go on with the next run; to end what they wait for: {again}"))
 
     def confirm(self, found: Found, *, evict: bool) -> None:
-        again = f"tenancy capacity {self._cluster.name}" + (" --evict" if evict else "")
+        again = f"tenancy sync {self._cluster.name} --hosts" + (" --evict" if evict else "")
         pods = sum(len(move.waits) for move in found.plan.waiting)
         ends = f" {pods} pods are evicted." if evict and pods else ""
         confirm(f"Make {found.changes} changes?{ends}", again, see=dry_run_of(again))

@@ -106,15 +106,18 @@ def _sum(found: Found, applied: Applied, *, dry_run: bool) -> str:
     return f"{len(applied.made)} changes made{failed}; {who}"
 
 
-def listed(cluster: Cluster, directory: str, found: Found, hosts: HostsFound | None, *, as_json: bool) -> None:
-    """Every namespace of a person or a team: whose it is, who is in it, since when it is frozen."""
-    rows = list(_rows(found.seen, found))
-    if as_json:
-        last = found.seen.last
-        told = {"people": last.people, "teams": last.teams, "since": last.since} if last else None
-        pools = capacity_view.rows(cluster, hosts) if hosts else []
-        print_json({"cluster": cluster.name, "directory": directory, "last": told, "namespaces": rows, "pools": pools})
-        return
+def document(cluster: Cluster, directory: str, found: Found, hosts: HostsFound | None) -> dict[str, Any]:
+    """Every namespace of a person or a team: whose it is, who is in it, since when it is frozen; and whose hosts are whose."""
+    last = found.seen.last
+    told = {"people": last.people, "teams": last.teams, "since": last.since} if last else None
+    pools = capacity_view.rows(cluster, hosts) if hosts else []
+    rows = _rows(found.seen, found)
+    return {"cluster": cluster.name, "directory": directory, "last": told, "namespaces": rows, "pools": pools}
+
+
+def listed(cluster: Cluster, directory: str, found: Found, hosts: HostsFound | None) -> None:
+    """The same for people."""
+    rows = _rows(found.seen, found)
     for row in rows:
         state = f"frozen since {row['frozen']}" if row["frozen"] else row["state"]
         people = f": {', '.join(row['members'])}" if row["members"] else ""

@@ -9,21 +9,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from cli.asking import confirm
+from cli.asking import confirm, dry_run_of
+from cli.holding import hold, holds
 from cli.options import (
     ClusterArg,
     DrainTimeoutOpt,
+    DryOpt,
     EvictUnmanagedOpt,
     JsonOpt,
     KeepEmptyDirOpt,
+    ParallelOpt,
+    ReadyTimeoutOpt,
     WaitForJobsOpt,
     YesOpt,
     drain_rules,
     examples,
-    seconds,
     words,
 )
-from cli.output import Steps, console, errors, note, print_json
+from cli.output import Steps, console, errors, print_json
 from cli.specs import checked
 from cluster.errors import RefusedError
 
@@ -33,62 +36,56 @@ if TYPE_CHECKING:
     from operations.upgrade.plan import Plan
     from operations.upgrade.run import Choices
 
-EXAMPLES = examples(
+_SHOWN = 10
+_PARALLEL = 64
+
+
+@examples(
     ("upgrade lab --dry-run", "only look"),
     ("upgrade lab", "asks, then all of it"),
     ("upgrade lab --control-plane-only", "workers another day"),
     ("upgrade lab --pool workers", "the workers of a pool"),
     ("upgrade lab --yes --json", "for a machine"),
 )
-_SHOWN = 10
-
-
+@holds()
 def upgrade(
     cluster: ClusterArg,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Look, say all that would be done, and do nothing.")
-    ] = False,
     pool: Annotated[
         list[str] | None,
         typer.Option(
-            "--pool", metavar="POOL", help="Of workers at sites only these pools; with commas, or given again."
+            "--pool", metavar="POOL", help="Of workers at sites, only these pools; with commas, or given again."
         ),
     ] = None,
     control_plane_only: Annotated[
         bool, typer.Option("--control-plane-only", help="API servers and kube-proxy, and no kubelet.")
     ] = False,
-    at_once: Annotated[
-        int,
-        typer.Option(
-            "--at-once", metavar="N", min=1, help="Workers of a batch, as far as pools' max_unavailable lets."
-        ),
-    ] = 64,
-    drain_timeout: DrainTimeoutOpt = "15m",
-    ready_timeout: Annotated[
-        str, typer.Option("--ready-timeout", metavar="TIME", help="For a node to be back with the new version.")
-    ] = "15m",
+    parallel: ParallelOpt = None,
+    drain_timeout: DrainTimeoutOpt = 900.0,
+    ready_timeout: ReadyTimeoutOpt = 900.0,
     evict_unmanaged: EvictUnmanagedOpt = False,
     keep_empty_dir: KeepEmptyDirOpt = False,
     wait_for_jobs: WaitForJobsOpt = False,
+    dry_run: DryOpt = False,
     yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Bring a running cluster to kubernetes.version of its spec, up or back.
+    """Upgrade a running cluster to kubernetes.version of its spec, or roll it back.
 
-    Its workers to the containerd of this release, too, also where that is all.
-    Up: API servers one by one, kube-proxy, then workers: one first, then as many
-    as their pools can spare, each drained. Back: the other way round.
-    Stops at the first failure. Safe to interrupt: run it again and it goes on.
-    To go back, write the former version into the spec and run it again.
-    Exit 2 when something stands in the way: all of it is said at once.
-    docs/how-to/upgrade.md has more.
+    Also moves workers to the containerd of this release, even if that is all.
+    Upgrade: API servers one by one, kube-proxy, then workers: one first, then as many
+    as their pools can spare, --parallel at most (default: 64), each drained.
+    Rollback: the reverse. Write the former version into the spec and run this again.
+    Stops at the first failure. Idempotent: if interrupted, run it again.
+    --ready-timeout defaults to 15m. Exit code 2 if something prevents it; all reasons are
+    listed at once. docs/how-to/upgrade.md has more.
     """
+    one = checked(cluster)
     from operations.upgrade.run import Choices
 
-    one = checked(cluster)
     rules = drain_rules(drain_timeout, evict_unmanaged, keep_empty_dir, wait_for_jobs)
     pools = _pools(one, words(pool))
-    choices = Choices(pools, control_plane_only, rules, seconds(ready_timeout, "--ready-timeout"), at_once)
+    at_once = parallel.at_least_one(len(one.host_list())) if parallel else _PARALLEL
+    choices = Choices(pools, control_plane_only, rules, ready_timeout, at_once)
     _upgrade(one, choices, dry_run=dry_run, yes=yes or as_json, as_json=as_json)
 
 
@@ -105,7 +102,6 @@ def _upgrade(cluster: Cluster, choices: Choices, *, dry_run: bool, yes: bool, as
     from operations import lab, stack
     from operations.backups import newest_age
     from operations.readiness import refuse_unready
-    from operations.record import one_operation
     from operations.upgrade.run import Upgrade, looked
 
     refuse_unready(cluster, stack.environment(cluster))
@@ -127,7 +123,7 @@ def _upgrade(cluster: Cluster, choices: Choices, *, dry_run: bool, yes: bool, as
         if not yes:
             _confirm(plan)
         going = Steps(tuple(stage.value for stage in plan.stages), quiet=as_json)
-        with one_operation(cluster, access, "upgrade", repeatable=True, report=note) as operation:
+        with hold(cluster, access, "upgrade", repeatable=True) as operation:
             Upgrade(cluster, access, plan, choices, operation, going, _teller(quiet=as_json)).run()
     _conclude(plan, dry_run=dry_run, as_json=as_json)
 
@@ -161,7 +157,7 @@ def _show(plan: Plan) -> None:
 def _confirm(plan: Plan) -> None:
     direction, again = "back to" if plan.is_back else "to", f"upgrade {plan.cluster}"
     question = f"Take {plan.cluster} {direction} {plan.goal}?"
-    confirm(question, again, see=("what would be done", f"{again} --dry-run"))
+    confirm(question, again, see=dry_run_of(again))
 
 
 def _teller(*, quiet: bool) -> Callable[[Outcome], None]:

@@ -17,7 +17,7 @@ from rich.live import Live
 from rich.text import Text
 
 from cli import exits
-from cli.options import AllowUnknownOpt, JsonOpt, examples
+from cli.options import AllowUnknownOpt, ClustersArg, JsonOpt, ParallelOpt, examples
 from cli.output import console, errors, print_json
 from cluster.load import check_paths, find_cluster
 from cluster.load import clusters as known_clusters
@@ -30,46 +30,41 @@ if TYPE_CHECKING:
     from stacks.validation.model import ClusterResult, Report, Stage, StageResult
 
 
-EXAMPLES = examples(
-    ("validate", "every cluster that is in a cloud"),
-    ("validate horus ibis", "some of them"),
-    ("validate new/cluster.yaml", "one that is not in inventories/ yet"),
-    ("validate --jobs 1", "where there is little memory"),
-    ("validate --json", "for a machine"),
-    ("validate --sarif out.sarif", "for a code host; docs/how-to/ci.md"),
-    ("validate --junit out.xml", "for a CI server; docs/how-to/ci.md"),
-)
 _SARIF = ("a report of validate in SARIF", bears('"name": "menagerie validate"'))
 _JUNIT = ("a report of validate for JUnit", bears('<testsuites name="menagerie validate"'))
 _MARKS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "skipped": ("-", "dim")}
 _COLOURS = {"error": "red", "warning": "yellow"}
 
 
+@examples(
+    ("validate", "every cluster that is in a cloud"),
+    ("validate horus ibis", "some of them"),
+    ("validate new/cluster.yaml", "one that is not in inventories/ yet"),
+    ("validate --parallel 1", "where there is little memory"),
+    ("validate --json", "for a machine"),
+    ("validate --sarif out.sarif", "for a code host; docs/how-to/ci.md"),
+    ("validate --junit out.xml", "for a CI server; docs/how-to/ci.md"),
+)
 def validate(
-    clusters: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="CLUSTER", help="Names or paths; without any, every cluster that is in a cloud."),
-    ] = None,
+    clusters: ClustersArg = None,
     allow_unknown: AllowUnknownOpt = False,
-    as_json: JsonOpt = False,
+    parallel: ParallelOpt = None,
     sarif: Annotated[
         Path | None, typer.Option("--sarif", metavar="FILE", dir_okay=False, help="Write findings as SARIF 2.1.0.")
     ] = None,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", dir_okay=False, help="Write stages as JUnit's XML.")
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", "-j", min=1, help="Clusters at a time. Default: one a core. One takes about 450 MB."),
-    ] = None,
+    as_json: JsonOpt = False,
 ) -> None:
     """Prove specs and their stacks without an account, a network or root.
 
-    For each cluster: its spec is checked, then the real Pulumi engine plans,
-    makes, plans again, updates, looks for drift and destroys it, against
-    simulated clouds and with a state of its own that is thrown away. Your
-    backend, stacks and credentials are not looked at. docs/how-to/ci.md says more.
-    Exit 0 when all passed, 1 when a stage failed, 2 when a spec is wrong.
+    For each cluster it checks the spec. Then the real Pulumi engine plans, builds,
+    plans again, updates, looks for drift and destroys, against simulated clouds, with
+    a state that is thrown away. It does not read your backend, stacks or credentials.
+    Without a cluster it takes all that are in a cloud. One takes about 450 MB;
+    by default it runs one per core. docs/how-to/ci.md has more.
+    Exit code 1 if a stage failed, 2 if a spec is wrong.
     """
     from stacks.validation import fleet
 
@@ -83,8 +78,8 @@ def validate(
     board = _Board([subject.name for subject in subjects])
     with board.shown(quiet=as_json):
         options = fleet.Options(fleet.engine(), allow_unknown)
-        if jobs:
-            options = replace(options, jobs=jobs)
+        if parallel:
+            options = replace(options, jobs=parallel.at_least_one(len(subjects)))
         report = fleet.validate(subjects, options, board.tell, board.done)
     _write(report, sarif, junit)
     if as_json:

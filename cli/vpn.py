@@ -1,4 +1,4 @@
-"""`vpn show`, `vpn request` and `vpn configure`: what edge routers must be told, and telling those that are ours."""
+"""`show vpn`, `vpn request` and `vpn configure`: the settings of edge routers, and configuring those that are ours."""
 
 from __future__ import annotations
 
@@ -8,34 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from cli.asking import confirm
-from cli.options import ClusterArg, JsonOpt, YesOpt, examples, words
+from cli.asking import confirm, dry_run_of
+from cli.options import ClusterArg, DiffOpt, DryOpt, JsonOpt, YesOpt, examples, words
 from cli.output import Steps, console, print_json
 from cli.specs import checked
 
 if TYPE_CHECKING:
     from inventories.report import RunReport
 
-app = typer.Typer(
-    help="Tunnels from sites to a cluster: what edge routers must be told. docs/how-to/vpn.md explains it.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
 
-
-@app.command(
-    epilog=examples(("vpn show jaguar", "for the people of a router"), ("vpn show jaguar --json", "for a program"))
-)
-def show(cluster: ClusterArg, as_json: JsonOpt = False) -> None:
-    """Print what every tunnel's router must be set to, for a router of any make.
-
-    Before the first `up` the gateway's public addresses are not known. Keys are
-    named, never printed.
-    """
+def show(cluster: str, *, as_json: bool) -> None:
+    """What every tunnel's router must be set to. Before the first `up` the gateway's public addresses are not known."""
+    one = checked(cluster)
     from operations import gateways
 
-    one = checked(cluster)
     found = gateways.told(one, *gateways.known_gateways(one, lambda _: None))
     if as_json:
         print_json({"cluster": one.name, "tunnels": found})
@@ -78,87 +64,91 @@ def _until(expires: datetime.datetime) -> str:
     return f"until {expires:%Y-%m-%d}, {days} days"
 
 
-@app.command(
-    epilog=examples(
-        ("vpn request jaguar", "all its routers"),
-        ("vpn request jaguar --router sjc1/edge-1", "one"),
-    )
+@examples(
+    ("vpn request jaguar --dry-run", "which have a key already?"),
+    ("vpn request jaguar", "all its routers"),
+    ("vpn request jaguar --router sjc1/edge-1", "one"),
 )
 def request(
     cluster: ClusterArg,
     router: Annotated[
-        list[str] | None, typer.Option("--router", metavar="SITE/ROUTER", help="Only these; several with commas.")
+        list[str] | None,
+        typer.Option("--router", metavar="SITE/ROUTER", help="Only these; with commas, or given again."),
     ] = None,
+    dry_run: DryOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Make the keys of edge routers on the routers, and requests for their certificates.
+    """Create the keys of edge routers on the routers, and requests for their certificates.
 
-    A key that is there is kept, so the same command is for a renewal. The request
-    is written beside the certificate: <file>.csr. Keys never leave their routers.
+    An existing key is kept, so the same command renews a certificate. The request is
+    written next to the certificate: <file>.csr. Keys never leave their routers.
     """
+    one = checked(cluster)
     from operations import router_requests
     from operations.ssh import ssh_to
 
-    one = checked(cluster)
     with ssh_to(one) as ssh:
-        found = list(router_requests.request(one, ssh, words(router)))
+        found = list(router_requests.request(one, ssh, words(router), dry_run=dry_run))
     if as_json:
         rows = [
             {"router": each.router, "file": str(each.file) if each.file else None, "why": each.why} for each in found
         ]
-        print_json({"cluster": one.name, "requests": rows})
+        print_json({"cluster": one.name, "requests": rows, **({"dry_run": True} if dry_run else {})})
     for each in () if as_json else found:
-        console.print(f"{each.router}: {each.file or 'none, ' + each.why}", markup=False)
+        told = f"would write {each.file} for {each.why}" if dry_run and each.file else each.file
+        console.print(f"{each.router}: {told or 'none, ' + each.why}", markup=False)
     if not all(each.file for each in found):
         raise typer.Exit(1)
 
 
-@app.command(
-    epilog=examples(
-        ("vpn configure jaguar --check --diff", "only look"),
-        ("vpn configure jaguar", "all its routers; asks"),
-        ("vpn configure jaguar --without ibis", "a cluster that is not built"),
-    )
+@examples(
+    ("vpn configure jaguar --dry-run --diff", "only look"),
+    ("vpn configure jaguar", "all its routers; asks"),
+    ("vpn configure jaguar --without ibis", "a cluster that is not built"),
 )
 def configure(
     cluster: ClusterArg,
-    check: Annotated[bool, typer.Option("--check", help="Say what would change, and change nothing.")] = False,
-    diff: Annotated[bool, typer.Option("--diff", help="Show the differences of files; never of keys.")] = False,
     without: Annotated[
         list[str] | None,
-        typer.Option("--without", metavar="CLUSTER", help="Leave out a cluster's tunnels; several with commas."),
+        typer.Option(
+            "--without", metavar="CLUSTER", help="Leave out a cluster's tunnels; with commas, or given again."
+        ),
     ] = None,
+    diff: DiffOpt = False,
+    dry_run: DryOpt = False,
     yes: YesOpt = False,
     as_json: JsonOpt = False,
 ) -> None:
-    """Make edge routers of the Debian machines that the spec names as `host`.
+    """Configure the Debian machines that the spec names as `host` as edge routers.
 
-    A router gets its tunnels to every cluster that it joins. One router after
-    another; a second run changes nothing; tunnels that stay the same stay up.
+    A router gets its tunnels to every cluster that it joins. Rolls one router after
+    another. A second run changes nothing, and unchanged tunnels stay up.
+    --diff never shows keys.
     """
+    one = checked(cluster)
     from operations import gateways
     from operations.configure import workers_error
 
-    one = checked(cluster)
     steps = Steps(("clusters", "routers"), quiet=as_json)
     with steps.step("clusters"):
         work = gateways.plan(one, words(without), steps.detail)
-    if not (yes or check or as_json):
-        confirm(f"Configure {', '.join(work.inventory.hosts)}?", f"vpn configure {one.name}")
+    if not (yes or dry_run or as_json):
+        again = f"vpn configure {one.name}"
+        confirm(f"Configure {', '.join(work.inventory.hosts)}?", again, see=dry_run_of(again))
     with steps.step("routers"):
         report = gateways.configure(
-            work, check=check, diff=diff, watch=lambda seen: steps.detail(f"{seen.host}: {seen.task}")
+            work, check=dry_run, diff=diff, watch=lambda seen: steps.detail(f"{seen.host}: {seen.task}")
         )
     if as_json:
         print_json(report.to_json())
     if not report.succeeded:
         raise workers_error(report, "a site keeps its other router") if not as_json else typer.Exit(1)
     if not as_json:
-        _conclude(one.name, report, check=check, diff=diff)
+        _conclude(one.name, report, dry_run=dry_run, diff=diff)
 
 
-def _conclude(cluster: str, report: RunReport, *, check: bool, diff: bool) -> None:
-    verb = "would change" if check else "changed"
+def _conclude(cluster: str, report: RunReport, *, dry_run: bool, diff: bool) -> None:
+    verb = "would change" if dry_run else "changed"
     console.print(f"{cluster}: {len(report.hosts)} routers, {report.changed} tasks {verb}", markup=False)
     for host, tasks in report.changes.items():
         console.print(f"{host}: {'; '.join(tasks)}", markup=False)

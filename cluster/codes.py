@@ -105,7 +105,7 @@ MEANING: dict[str, str] = {
     "API. Or two pools name one hosts file.",
     "INV-002": "A MAC isn't six bytes of one card: malformed, zero, multicast or broadcast.",
     "INV-003": "A machine isn't the one that the hosts file says: its BMC knows other MACs. Cables or addresses of BMCs are "
-    "swapped, or a card was. Said by the machine's BMC (`menagerie machines check`), before anything is installed, and of "
+    "swapped, or a card was. Said by the machine's BMC (`menagerie status CLUSTER machines`), before anything is installed, and of "
     "cards of `links` by the machine itself (role links, `menagerie-links`).",
     "INV-004": "A machine doesn't have the address that the hosts file gives it, so it is another one, or isn't set up. Said by "
     "the machine itself.",

@@ -97,7 +97,7 @@ class EdgeRouter(Model):
     """In place of `psk`, where the cloud's gateway takes certificates: AWS."""
     host: Address | None = None
     """Where `vpn configure` reaches the Debian machine that is the router, by the site's ssh. Default: something else is
-    the router, and `vpn show` says what it must be told."""
+    the router, and `show vpn` says what it must be told."""
 
 
 class Vpn(Model):

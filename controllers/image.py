@@ -47,7 +47,7 @@ def build(folder: Path, say: Say = lambda _: None) -> str:
 
     Takes a minute and 150 MB beside the folder while it works. Raises FailedError, and OSError of the disk.
     """
-    _refuse(folder)
+    refuse(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".image-", dir=folder.parent) as name:
         work = Path(name)
@@ -75,7 +75,8 @@ def push(folder: Path, reference: str, say: Say = lambda _: None) -> str:
     return run([str(crane), "push", str(folder), reference], f"{reference} was not taken").strip().splitlines()[-1]
 
 
-def _refuse(folder: Path) -> None:
+def refuse(folder: Path) -> None:
+    """Raise ImageError for what `build` would refuse."""
     if folder.exists() and any(folder.iterdir()) and not (folder / "oci-layout").is_file():
         raise FailedError(
             f"{folder} has other files than an image; name a folder that is empty, or not there yet", code="image"

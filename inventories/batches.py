@@ -19,35 +19,37 @@ _AMOUNT = re.compile(r"([1-9][0-9]{0,5}|0)(%?)")
 
 
 class AmountError(Exception):
-    """A number of hosts that is none."""
+    """Neither a number nor a percentage."""
 
 
 @dataclass(frozen=True)
 class Amount:
-    """A number of hosts, or a share of all in percent."""
+    """A number, or a share of all in percent."""
 
     number: int
     is_percent: bool = False
 
     @classmethod
-    def parse(cls, text: str, option: str, *, least: int = 0) -> Amount:
+    def parse(cls, text: str, *, least: int = 0) -> Amount:
         """AmountError unless it is a number or a percentage."""
         found = _AMOUNT.fullmatch(text.strip())
         amount = cls(int(found[1]), bool(found[2])) if found else None
         if amount is None or amount.number < least or (amount.is_percent and amount.number > 100):
-            raise AmountError(
-                f'{option} "{text}" is no number of hosts from {least} on and no percentage; write 50 or 10%'
-            )
+            raise AmountError(f'"{text}" is neither a number, {least} or more, nor a percentage; write 50 or 10%')
         return amount
 
     def of(self, total: int) -> int:
-        """How many hosts that is, rounded down."""
+        """How many that is, rounded down."""
         return total * self.number // 100 if self.is_percent else self.number
+
+    def at_least_one(self, total: int) -> int:
+        """How many to take at a time."""
+        return max(self.of(total), 1)
 
 
 def batches(hosts: Sequence[str], size: Amount | None) -> Iterator[tuple[str, ...]]:
     """The hosts in their order, a batch at a time; of one host at least."""
-    step = max(size.of(len(hosts)), 1) if size else SHARE
+    step = size.at_least_one(len(hosts)) if size else SHARE
     for start in range(0, len(hosts), step):
         yield tuple(hosts[start : start + step])
 

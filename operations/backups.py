@@ -234,13 +234,21 @@ def _kept(role: str, snapshot: Snapshot, drill: Snapshot | None) -> Kept:
 def make(cluster: Cluster, access: Access, chosen: str | None, report: Callable[[str], None]) -> dict[str, Kept]:
     """Etcd -> the backup that one of its members' hosts has made now. NoBackupsError, FailedError, AgentError."""
     found: dict[str, Kept] = {}
+    for role, member in makers(cluster, access, chosen).items():
+        where, agent = repository(access, role), reach(cluster, access, role).agents[member]
+        report(f"etcd {role}: {member} makes a backup")
+        found[role] = _kept(role, back_up(where, partial(agent.act, "backup", report)), None)
+    return found
+
+
+def makers(cluster: Cluster, access: Access, chosen: str | None) -> dict[RoleName, str]:
+    """Etcd -> the member whose host makes a backup when somebody asks for one. NoBackupsError."""
+    found: dict[RoleName, str] = {}
     for role in with_backups(cluster, chosen):
-        where, etcd = repository(access, role), reach(cluster, access, role)
+        etcd = reach(cluster, access, role)
         # Of members that answer a follower first: the leader has the most to do.
         statuses = etcd.client.statuses()
-        member = min(statuses, key=lambda name: (statuses[name].leads, name), default=etcd.members[0].name)
-        report(f"etcd {role}: {member} makes a backup")
-        found[role] = _kept(role, back_up(where, partial(etcd.agents[member].act, "backup", report)), None)
+        found[role] = min(statuses, key=lambda name: (statuses[name].leads, name), default=etcd.members[0].name)
     return found
 
 

@@ -1,4 +1,4 @@
-"""From a spec to a running cluster and back: `up`, `preview`, `destroy`."""
+"""From a spec to a running cluster and back: `up`, `up --dry-run`, `destroy`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from operations.stack import environment, make_stack, open_stack, stack_to_look_
 from operations.upgrade.guard import left_to_upgrade, other_release, other_workers, refuse_other_release
 from stacks.automation import ClusterStack, Summary
 from stacks.errors import BackendError, OtherStateError, StackError, StackLockedError
-from stacks.events import begun, describe, told
+from stacks.events import begun, deleted, describe, told
 
 if TYPE_CHECKING:
     from clients.waiting import Report
@@ -61,7 +61,7 @@ DESTROY_STEPS = ("cloud side", "what is left")
 
 @dataclass(frozen=True)
 class Selection:
-    """The workers that `up` and `preview` look at, and the roles; all of them unless something is named.
+    """The workers that `up` and `up --dry-run` look at, and the roles; all of them unless something is named.
 
     limit: as ansible-playbook's --limit. tags: names of roles.
     """
@@ -88,7 +88,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class Built:
-    """What a run of `up` or `preview` changed, or would change."""
+    """What a run of `up` or `up --dry-run` changed, or would change."""
 
     stack: Summary
     workers: RunReport | None
@@ -114,7 +114,7 @@ class Built:
 
 
 def refuse(cluster: Cluster, selection: Selection = Selection(), *, declares: bool = True) -> None:
-    """Raise what can be known to stand in the way of `up`, `preview` and `destroy`, before anything starts.
+    """Raise what can be known to stand in the way of `up`, `up --dry-run` and `destroy`, before anything starts.
 
     declares: whether the program will run, or resources only be deleted.
     """
@@ -254,6 +254,20 @@ def destroy(
             report("the engine could not delete the stack; what the lab was made of is removed all the same")
             raise refused
     return summary
+
+
+def to_destroy(cluster: Cluster, steps: Steps, *, with_data: bool = False) -> Plan | None:
+    """What `destroy` would delete; None where the cluster's backend knows no stack of its name. RefusedError as of it."""
+    with steps.step(DESTROY_STEPS[0]):
+        stack = _known(cluster, steps.detail)
+        if stack is None:
+            return None
+        if (protected := [] if cluster.is_lab else stack.protected()) and not with_data:
+            raise _keeps_data(cluster.name, protected)
+        planner = Planner()
+        for resource in stack.deployment().get("resources", ()):
+            planner.hear(deleted(resource))
+        return planner.plan()
 
 
 def _known(cluster: Cluster, report: Callable[[str], None]) -> ClusterStack | None:

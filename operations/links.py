@@ -1,4 +1,4 @@
-"""`menagerie links check`: what every machine says of its links, and cables that two machines have swapped."""
+"""`menagerie status CLUSTER links`: what every machine says of its links, and cables that two machines have swapped."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from clients.remote.executor import Executor
+from clients.remote.executor import Done, Executor
 from cluster.errors import RefusedError
 from cluster.spec import Cluster
 from cluster.writing import bears, write
@@ -30,21 +30,26 @@ if ! test -s "$key"; then
 fi
 exec openssl req -new -sha256 -key "$key" -subj "/CN=$3"
 """
+_LOOK = "test -s /etc/swanctl/private/$1 && echo kept || echo new"
 
 
 @dataclass(frozen=True)
 class Requested:
-    """What became of one router. file: where its request is, None where it gave none, and `why` says why."""
+    """What became of one router. file: where its request is, None where it gave none, and `why` says why. Of a dry run: where it
+    would be, and of which key."""
 
     router: str
     file: Path | None
     why: str = ""
 
 
-def request(cluster: Cluster, executor: Executor, only: Collection[str]) -> Iterator[Requested]:
+def request(
+    cluster: Cluster, executor: Executor, only: Collection[str], *, dry_run: bool = False
+) -> Iterator[Requested]:
     """Ask every router of ours that has a certificate for a request; it makes its key unless it has one.
 
     only: routers as ``<site>/<router>``, empty for all. The request goes beside the certificate, as ``<file>.csr``.
+    dry_run: ask only whether a router has a key, and say so in `why`.
     """
     wanted = {
         f"{site}/{name}": (f"{site}-{name}", settings)
@@ -55,13 +60,18 @@ def request(cluster: Cluster, executor: Executor, only: Collection[str]) -> Iter
         raise RefusedError(
             f"{cluster.name} has no edge router with a host and a certificate, or none of those named", code="no-router"
         )
+    key = f"menagerie-{cluster.name}.pem"
     for router, (machine, settings) in wanted.items():
+        file = folder_of(cluster) / f"{settings.file}.csr"
+        if dry_run:
+            yield _looked(router, file, executor.start(machine, ["sh", "-c", _LOOK, "look", key]).wait(_PATIENCE_S))
+            continue
         words = [
             "sh",
             "-c",
             _SCRIPT,
             "request",
-            f"menagerie-{cluster.name}.pem",
+            key,
             str(KEY_BITS),
             machine[:_LONGEST_NAME],
         ]
@@ -70,7 +80,12 @@ def request(cluster: Cluster, executor: Executor, only: Collection[str]) -> Iter
         if done.code or not found:
             yield Requested(router, None, done.reason)
             continue
-        file = folder_of(cluster) / f"{settings.file}.csr"
         file.parent.mkdir(parents=True, exist_ok=True)
         write(file, found[0], "a certificate request", bears("-----BEGIN CERTIFICATE REQUEST-----"))
         yield Requested(router, file)
+
+
+def _looked(router: str, file: Path, done: Done) -> Requested:
+    if done.code:
+        return Requested(router, None, done.reason)
+    return Requested(router, file, "the key it has" if "kept" in done.text.split() else "a new key")

@@ -75,6 +75,19 @@ def begun(report: Callable[[Begun], None]) -> Callable[[EngineEvent], None]:
     return on_event
 
 
+def deleted(resource: Mapping[str, Any]) -> Begun:
+    """A resource of a deployment, as the engine would come to it to delete it."""
+    return Begun(
+        operation="delete",
+        urn=resource["urn"],
+        type=resource["type"],
+        parent=resource.get("parent", ""),
+        protected=bool(resource.get("protect")),
+        before=resource.get("inputs", {}),
+        after=None,
+    )
+
+
 def _begun(metadata: StepEventMetadata) -> Begun:
     old, new = metadata.old, metadata.new
     detailed = {path: diff.diff_kind.value for path, diff in (metadata.detailed_diff or {}).items()}

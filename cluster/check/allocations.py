@@ -1,6 +1,6 @@
 """TEN-012 to TEN-015: allocations that can't be met, and times of borrowing that can't be kept.
 
-Whether a team is there is known to the directory alone; `tenancy capacity` says so of one that is not.
+Whether a team is there is known to the directory alone; `tenancy sync --hosts` says so of one that is not.
 """
 
 from __future__ import annotations

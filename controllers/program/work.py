@@ -86,7 +86,7 @@ class TenancySync:
 
 
 class TenancyCapacity:
-    """`menagerie tenancy capacity`, without its rules and without evictions."""
+    """`menagerie tenancy sync --hosts`, without its rules and without evictions."""
 
     def __init__(self, spec: Path, secrets: Path, access: Access) -> None:
         self._spec, self._access = spec, access

@@ -136,7 +136,7 @@ def _ailing(views: Sequence[View], everyone: Sequence[Host], todo: Sequence[Host
     if todo and (len(ailing) > 1 or any(host.name not in {each.name for each in todo} for host in ailing)):
         for host in ailing:
             told = "; ".join(f"{each.name}: {each.ailment}" for each in host.seen if each.ailment)
-            yield f"not all members are healthy ({told}); see ./menagerie etcd state {views[0].etcd.cluster.name}"
+            yield f"not all members are healthy ({told}); see ./menagerie status {views[0].etcd.cluster.name} etcd"
 
 
 def _versions(views: Sequence[View], todo: Sequence[Host]) -> list[str]:

@@ -116,7 +116,7 @@ class Rotation:
         if changes := self._stack.preview().changed:
             raise RefusedError(
                 f"an update of {self._cluster} would change {changes} resources before any key is: bring it to its spec first, "
-                f"./menagerie up {self._cluster} (./menagerie preview {self._cluster} shows what would change)",
+                f"./menagerie up {self._cluster} (./menagerie up {self._cluster} --dry-run shows what would change)",
                 code="not-as-its-spec",
             )
         self._prove(None)
@@ -225,7 +225,7 @@ class Rotation:
         if datetime.now(UTC) < until and not self._wait_for_tokens_too:
             raise FailedError(
                 f"{self._name}: tokens of the former key may be in use until {until:%Y-%m-%d %H:%M} UTC; the new key signs "
-                f"already. After that: ./menagerie keys rotate {self._cluster} {self._name} (or let it wait: --wait)",
+                f"already. After that: ./menagerie keys rotate {self._cluster} {self._name} (or let it wait: --wait-for-tokens)",
                 code="not-yet",
             )
         self._wait_until(until, "tokens have ended")

@@ -65,26 +65,27 @@ def dnsmasq(machines: Sequence[Machine]) -> str:
     return _text("dnsmasq.conf.j2", racks=ordered, machines=machines, settings=machines[0].settings)
 
 
-def write(files: Mapping[str, str], folder: Path) -> int:
-    """Write what differs; how many files that was. Files of machines that are gone are removed: they would still boot.
+def write(files: Mapping[str, str], folder: Path, *, dry_run: bool = False) -> int:
+    """Write what differs, unless it is a dry run; how many files differ. Files of machines that are gone are removed: they would still boot.
 
     Other files in the folder stay: the installer's kernel and iPXE are put there by hand. Raises ForeignFileError, with
     nothing touched, where files of these names are there and no tree.
     """
     stands = [path for path in sorted(folder.glob("machines/**/*")) if path.is_file()]
     _refuse_foreign(folder, [*stands, *(folder / name for name in files if (folder / name).exists())])
-    changed = 0
-    for stale in stands:
-        if str(stale.relative_to(folder)) not in files:
-            stale.unlink()
-            changed += 1
-    for name, text in files.items():
-        path = folder / name
-        if not path.is_file() or path.read_bytes() != text.encode():
+    stale = [path for path in stands if str(path.relative_to(folder)) not in files]
+    new = {
+        path: text.encode()
+        for name, text in files.items()
+        if not (path := folder / name).is_file() or path.read_bytes() != text.encode()
+    }
+    if not dry_run:
+        for path in stale:
+            path.unlink()
+        for path, text_ in new.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            replace(path, text.encode())
-            changed += 1
-    return changed
+            replace(path, text_)
+    return len(stale) + len(new)
 
 
 def _refuse_foreign(folder: Path, touched: Sequence[Path]) -> None:

@@ -5,13 +5,14 @@ Whoever writes it names the version that he has read, so of two who begin at onc
 learns of it with its next write. Whether a holder on another machine lives, its heartbeat tells, by the store's own clock.
 """
 
-from operations.record.errors import TakenOverError
+from operations.record.errors import InUseError, TakenOverError
 from operations.record.hold import keep, one_operation, share
 from operations.record.ledger import Ledger, read_ledger, unlock
 from operations.record.operation import Operation
 from operations.record.store import RecordStoreError
 
 __all__ = [
+    "InUseError",
     "Ledger",
     "Operation",
     "RecordStoreError",

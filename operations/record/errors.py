@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 from cluster.errors import LockedError
 from operations.record.model import Record, State, ago
 
+_LOOK_S = 5.0
 
-def locked(record: Record, silent_s: float, *, lives: bool) -> LockedError:
+
+class InUseError(LockedError):
+    """Somebody else's operation holds the cluster, and is alive. ended: whether it still does."""
+
+    def __init__(self, text: str, record: Record, ended: Callable[[], bool]) -> None:
+        super().__init__(text)
+        self.record, self._ended = record, ended
+
+    def ends_within(self, seconds: float, pause: Callable[[float], None] = time.sleep) -> bool:
+        """Wait for the end of the operation; whether it came."""
+        until = time.monotonic() + seconds
+        while not (ended := self._ended()) and (left := until - time.monotonic()) > 0:
+            pause(min(_LOOK_S, left))
+        return ended
+
+
+def locked(record: Record, silent_s: float, *, lives: bool, ended: Callable[[], bool] = lambda: False) -> LockedError:
     """Somebody else's operation holds the cluster, or one has to be gone on with first."""
     named = f"{record.cluster} is locked by {record.held_by}, last heard of {ago(silent_s)}."
     unlock = f"./menagerie unlock {record.cluster} --operation {record.id}"
     if lives:
-        return LockedError(
-            f"{named} Wait for its end, which this shows: ./menagerie operations {record.cluster}\n"
-            f"  if you know that it does nothing any more: {unlock} --take-over"
+        return InUseError(
+            f"{named} Wait for its end, which this shows: ./menagerie status {record.cluster} operations\n"
+            f"  if you know that it does nothing any more: {unlock} --take-over",
+            record,
+            ended,
         )
     done = ", ".join(step.name for step in record.steps) or "no step"
     return LockedError(
@@ -34,5 +56,5 @@ class TakenOverError(LockedError):
             whom = f"ended: {by.result}"
         super().__init__(
             f'this run of "{own.what}" on {own.cluster} was {whom}; it has stopped where it was\n'
-            f"  who does what now: ./menagerie operations {own.cluster}"
+            f"  who does what now: ./menagerie status {own.cluster} operations"
         )

@@ -51,8 +51,8 @@ def read_ledger(cluster: str, access: Access | None, last: int = 10) -> Ledger:
     return Ledger(where, None, False, 0.0, tuple(past[:last]))
 
 
-def unlock(cluster: str, access: Access | None, operation: str, *, take_over: bool) -> Record:
-    """Free the cluster of an operation, by its id. The record as it was.
+def unlock(cluster: str, access: Access | None, operation: str, *, take_over: bool, dry_run: bool = False) -> Record:
+    """Free the cluster of an operation, by its id, unless it is a dry run. The record as it was.
 
     take_over: also while its heartbeat is fresh; its run notices and stops. Raises LockedError without that,
     RefusedError, and RecordStoreError.
@@ -62,9 +62,11 @@ def unlock(cluster: str, access: Access | None, operation: str, *, take_over: bo
         found = parse(kept) if kept else None
         if not kept or not found or found.state is State.OVER or found.id != operation:
             continue
-        lives, silent_s = look(kept, found, store.now())
+        lives, silent_s = look(kept, found, datetime.now(UTC) if dry_run else store.now())
         if lives and not take_over:
             raise locked(found, silent_s, lives=True)
+        if dry_run:
+            return found
         ended = found.model_copy(
             update={
                 "run": uuid.uuid4().hex,
@@ -80,7 +82,7 @@ def unlock(cluster: str, access: Access | None, operation: str, *, take_over: bo
         store.put(ended.key, ended.to_bytes())
         return found
     raise RefusedError(
-        f"no operation {operation} holds {cluster}; who does, and what was done: ./menagerie operations {cluster}",
+        f"no operation {operation} holds {cluster}; who does, and what was done: ./menagerie status {cluster} operations",
         code="not-held",
     )
 

@@ -41,7 +41,7 @@ def _successor(store: RecordStore, kept: Kept, found: Record, own: Record) -> Re
         return own
     lives, silent_s = look(kept, found, store.now())
     if lives:
-        raise locked(found, silent_s, lives=True)
+        raise locked(found, silent_s, lives=True, ended=lambda: not _still_holds(store, found))
     if found.is_same_as(own):
         return own.model_copy(update={"id": found.id, "since": found.since, "steps": found.steps})
     if not found.repeatable:
@@ -49,6 +49,12 @@ def _successor(store: RecordStore, kept: Kept, found: Record, own: Record) -> Re
     ended = found.model_copy(update={"state": State.OVER, "result": "cut short", "ended": kept.modified})
     store.put(ended.key, ended.to_bytes())
     return own
+
+
+def _still_holds(store: RecordStore, held: Record) -> bool:
+    kept = store.read(CURRENT)
+    found = parse(kept) if kept else None
+    return bool(kept and found and found.run == held.run and look(kept, found, store.now())[0])
 
 
 def look(kept: Kept, found: Record, at: datetime) -> tuple[bool, float]:

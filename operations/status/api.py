@@ -38,7 +38,7 @@ def _health(one: client.ApiClient, cluster: str) -> Iterator[Item]:
     for name, group in named.items():
         ok = all(checks.get(check, False) for check in group)
         detail = ", ".join(_told(checks, check) for check in group)
-        yield Item("etcds", name, ok, detail, "" if ok else f"./menagerie etcd state {cluster}")
+        yield Item("etcds", name, ok, detail, "" if ok else f"./menagerie status {cluster} etcd")
     known = {check for group in named.values() for check in group}
     others = {name: ok for name, ok in checks.items() if name not in known}
     failed = [name for name, ok in others.items() if not ok]

@@ -39,7 +39,7 @@ def figures(cluster: str, role: str, etcd: EtcdClient) -> Iterator[Item]:
 def by_agents(cluster: Cluster, access: Access) -> Iterator[Item]:
     """What members' hosts tell: disks, changes of leaders, payloads. It is to be seen and nothing to be waited for, so it is well.
 
-    What can't be asked is left out; `etcd state` tells of it.
+    What can't be asked is left out; `status CLUSTER etcd` tells of it.
     """
     views = [_asked(cluster, access, role) for role in ROLES]
     for view in views:
@@ -52,7 +52,7 @@ def by_agents(cluster: Cluster, access: Access) -> Iterator[Item]:
 
 def _disk(cluster: str, seen: Seen) -> Item:
     fsync_s, changes = float(seen.agent["fsync_p99_s"]), seen.agent["leader_changes"]
-    slow = f", slow: ./menagerie etcd state {cluster}" if fsync_s > SLOW_FSYNC_S else ""
+    slow = f", slow: ./menagerie status {cluster} etcd" if fsync_s > SLOW_FSYNC_S else ""
     told = f"fsync p99 {fsync_s * 1000:.1f} ms{slow}; {changes} changes of the leader since it started"
     return Item("etcds", f"{seen.name}, disk", True, told)
 
@@ -86,7 +86,7 @@ def _member(cluster: str, role: str, name: str, ailment: str, status: MemberStat
     if any("NOSPACE" in text for text in (ailment, *status.errors)) or is_full:
         return Item("etcds", name, False, detail, f"./menagerie etcd recover-space {cluster} {role}")
     ok = not ailment and not status.errors and not status.learner
-    return Item("etcds", name, ok, detail, "" if ok else f"./menagerie etcd state {cluster}")
+    return Item("etcds", name, ok, detail, "" if ok else f"./menagerie status {cluster} etcd")
 
 
 def _quorum(cluster: str, role: str, ailments: dict[str, str], statuses: dict[str, MemberStatus]) -> Item:
@@ -107,7 +107,7 @@ def _quorum(cluster: str, role: str, ailments: dict[str, str], statuses: dict[st
     terms = sorted({status.term for status in statuses.values()})
     if len(leaders) != 1 or len(terms) != 1:
         led = ", ".join(leaders) or "nobody"
-        return Item("etcds", name, False, f"{told}; {led} leads, terms {terms}", f"./menagerie etcd state {cluster}")
+        return Item("etcds", name, False, f"{told}; {led} leads, terms {terms}", f"./menagerie status {cluster} etcd")
     told += f"; {leaders[0]} leads, term {terms[0]}"
     if len(answering) < count:
         left = f"{spare} more losses" if spare > 1 else "one more loss" if spare else "any loss"

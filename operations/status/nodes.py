@@ -108,7 +108,7 @@ def _site_lost(cluster: Cluster, site: str, count: int) -> Item:
         f"site {site} looks cut off: all of its {count} nodes are NotReady. Their pods keep running, for a day at least"
     )
     joined = site in cluster.spec.sites and cluster.spec.sites[site].vpn is not None
-    help_ = f"./menagerie {'vpn configure' if joined else 'configure'} {cluster.name} --check"
+    help_ = f"./menagerie {'vpn configure' if joined else 'configure'} {cluster.name} --dry-run"
     return Item("nodes", f"site {site}", False, detail, help_)
 
 

@@ -76,7 +76,7 @@ def _guarded(cluster: str, group: str, name: str, items: Iterator[Item]) -> Iter
     except ApiException as error:
         yield Item(group, name, False, f"{error.status} {error.reason}", f"./menagerie up {cluster}")
     except EtcdError as error:
-        yield Item(group, name, False, str(error), f"./menagerie etcd state {cluster}")
+        yield Item(group, name, False, str(error), f"./menagerie status {cluster} etcd")
     except urllib3.exceptions.HTTPError as error:
         yield Item(group, name, False, f"no answer: {type(error).__name__}", f"./menagerie up {cluster}")
     except Exception as error:  # noqa: BLE001 - a part that can't be read hides no other

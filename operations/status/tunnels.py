@@ -38,7 +38,7 @@ def _of_router(cluster: str, router: str, done: Done) -> Iterator[Item]:
     try:
         told: list[dict[str, Any]] = json.loads(done.text)
     except ValueError:
-        help_ = f"./menagerie vpn configure {cluster} --check"
+        help_ = f"./menagerie vpn configure {cluster} --dry-run"
         yield Item("tunnels", router, False, f"its tunnels can't be asked for: {done.reason}", help_)
         return
     for each in told:

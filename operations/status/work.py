@@ -48,7 +48,7 @@ def spec(cluster: Cluster, access: Access) -> Iterator[Item]:
     if access.outputs.spec_sha256 == cluster.digest:
         yield Item("spec", "spec", True, "the one that was built")
     else:
-        yield Item("spec", "spec", True, f"changed since it was built: ./menagerie preview {cluster.name}")
+        yield Item("spec", "spec", True, f"changed since it was built: ./menagerie up {cluster.name} --dry-run")
 
 
 def audit_logs(cluster: Cluster, access: Access, api: client.ApiClient, at: datetime | None = None) -> Iterator[Item]:
@@ -74,4 +74,6 @@ def backups(cluster: Cluster, access: Access, at: datetime | None = None) -> Ite
         early = state.verified_s is None and age_s < state.allowed_s
         told = f"{state.told}; the cluster was made {ago(age_s)}" if early else state.told
         ok = state.ok or early
-        yield Item("backups", f"etcd {state.etcd}", ok, told, "" if ok else f"./menagerie etcd backups {cluster.name}")
+        yield Item(
+            "backups", f"etcd {state.etcd}", ok, told, "" if ok else f"./menagerie status {cluster.name} backups"
+        )

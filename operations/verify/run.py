@@ -14,7 +14,7 @@ from cluster.images import BUSYBOX, by_digest
 from cluster.spec import Cluster
 from operations.verify import everyday, faults, growth, site
 from operations.verify.proof import Context, FailedProofError, Machines, Proof, Result
-from operations.verify.workload import workload
+from operations.verify.workload import Workload, workload
 
 FAULTS: tuple[Proof, ...] = (*faults.PROOFS, *site.FAULTS)
 PROOFS: tuple[Proof, ...] = (*everyday.PROOFS, *site.EVERYDAY, *growth.PROOFS, *FAULTS)
@@ -51,6 +51,16 @@ def verify(
             started = time.monotonic()
             outcome, seen = _attempt(proof, context)
             yield Result(proof.name, proof.claim, outcome, seen, round(time.monotonic() - started, 1))
+
+
+def lacking(cluster: Cluster, access: Access, proofs: tuple[Proof, ...], machines: Machines | None) -> dict[str, str]:
+    """Proof -> why it would be skipped, "" where it would run. Starts nothing."""
+
+    def start() -> Workload:
+        raise LookupError("only a proof that runs has pods")
+
+    context = Context(cluster, access, access.api(), start, machines, lambda _: None)
+    return {proof.name: proof.lacks(context) for proof in proofs}
 
 
 def _attempt(proof: Proof, context: Context) -> tuple[str, str]:

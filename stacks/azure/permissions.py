@@ -1,4 +1,4 @@
-"""What `up`, `preview` and `destroy` may have to do in Azure, as data: each type of resource -> its operations.
+"""What `up`, `up --dry-run` and `destroy` may have to do in Azure, as data: each type of resource -> its operations.
 
 The operations are those of "Azure permissions", by resource provider. A role for operators is made of them; it stands
 in docs/reference/azure.md, and a test compares it with what the stack declares.

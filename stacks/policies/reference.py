@@ -10,7 +10,7 @@ _HEAD = """\
 # Policies
 
 What every cluster's resources must be, whatever the cloud: `menagerie validate` asks each rule about all that a stack
-has made in the simulated cloud, and about its spec. `menagerie policies` prints this list. Written here by
+has made in the simulated cloud, and about its spec. `menagerie show policies` prints this list. Written here by
 `make golden` from the rules themselves, in `stacks/policies/`.
 
 - A rule has no list of exceptions: what it must let pass, it says itself. An `error` fails the validation, a `warning`

@@ -60,7 +60,7 @@ def _validated(
     group: Group, clusters: Iterable[Path] = (), jobs: int | None = None, *, sample_memory: bool = False
 ) -> tuple[dict[str, Any], Mapping[str, int]]:
     """The report, and the memory of each process."""
-    wanted = [*map(str, clusters), *(["--jobs", str(jobs)] if jobs else [])]
+    wanted = [*map(str, clusters), *(["--parallel", str(jobs)] if jobs else [])]
     command = [sys.executable, "-m", "cli", "validate", "--json", *wanted]
     cost = group.run(["env", f"--chdir={ROOT}", *command], sample_memory=sample_memory)
     return json.loads(cost.text), cost.peak

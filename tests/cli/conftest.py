@@ -43,7 +43,7 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.Ca
     def act(*_: object, **__: object) -> object:
         raise AssertionError("the verb acted")
 
-    for module in ("operations.stack", "operations.build", "operations.record.store"):
+    for module in ("cli.fleet", "operations.stack", "operations.build", "operations.record.store"):
         monkeypatch.setattr(f"{module}.STATE", tmp_path / "state")
     for verb in ("up", "preview", "destroy"):
         monkeypatch.setattr(build, verb, act)

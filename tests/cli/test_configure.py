@@ -85,7 +85,7 @@ def test_a_look_is_at_workers_of_another_release_too(
 ) -> None:
     made = ends(GOOD)
     monkeypatch.setattr(guard, "other_workers", lambda *_: frozenset({"worker-3"}))
-    ran = menagerie("configure", "lab", "--check")
+    ran = menagerie("configure", "lab", "--dry-run")
     assert (ran.code, made[0].leaves) == (0, frozenset())
     assert "left out" not in ran.err
 
@@ -102,7 +102,7 @@ def test_workers_of_api_servers_of_another_release_are_left_alone(
 
 def test_a_look_asks_nothing(menagerie: Menagerie, ends: Ends) -> None:
     made = ends(GOOD)
-    ran = menagerie("configure", "lab", "--check", "--diff")
+    ran = menagerie("configure", "lab", "--dry-run", "--diff")
     assert (ran.code, made[0].check, made[0].diff) == (0, True, True)
     assert "1 would change" in ran.out
     assert "worker-1: Places files" in ran.out
@@ -110,7 +110,18 @@ def test_a_look_asks_nothing(menagerie: Menagerie, ends: Ends) -> None:
 
 def test_every_option_reaches_the_run(menagerie: Menagerie, ends: Ends) -> None:
     made = ends(GOOD)
-    options = ("--limit", "w*", "--tags", "base,kubelet", "--resume", "--batch", "5%", "--max-failures", "3", "--yes")
+    options = (
+        "--limit",
+        "w*",
+        "--tags",
+        "base,kubelet",
+        "--resume",
+        "--parallel",
+        "5%",
+        "--max-failures",
+        "3",
+        "--yes",
+    )
     assert menagerie("configure", "lab", *options).code == 0
     assert made == [operation.Request("w*", ("base", "kubelet"), False, False, True, Amount(5, True), Amount(3))]
 
@@ -158,7 +169,7 @@ def test_hosts_that_are_done_leave_nothing_to_ask_about(menagerie: Menagerie, en
     assert "nothing to do" in ran.out
 
 
-@pytest.mark.parametrize("option", [("--batch", "0"), ("--max-failures", "101%"), ("--batch", "many")])
+@pytest.mark.parametrize("option", [("--parallel", "0"), ("--max-failures", "101%"), ("--parallel", "many")])
 def test_a_number_of_hosts_that_is_none_is_refused(menagerie: Menagerie, ends: Ends, option: tuple[str, str]) -> None:
     made = ends(GOOD)
     ran = menagerie("configure", "lab", "--yes", *option)

@@ -31,11 +31,17 @@ AGENT = {
 }  # fmt: skip
 
 
+STATUS = MemberStatus("1", "c1", "1", 70, 2, "3.6.14", 10**8, 9 * 10**7, 8 * 2**30, False, ())
+
+
 class NoAgent:
     """An agent that remembers what it was asked."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, dict[str, Any]]] = []
+
+    def state(self) -> dict[str, Any]:
+        return {"kept_aside": {"before-x": 1, "restore-1": 1}, "kept_aside_s": {"before-x": 10**6, "restore-1": 60}}
 
     def act(self, action: str, report: Any = None, **body: Any) -> dict[str, Any]:
         self.asked.append((action, body))
@@ -82,12 +88,12 @@ def down(error: str = "context deadline exceeded") -> dict[str, Any]:
 
 
 def test_the_state_of_sound_etcds_is_a_table_and_nothing_under_it(menagerie: Menagerie, world: World) -> None:
-    done = menagerie("etcd", "state", "lab")
+    done = menagerie("status", "lab", "etcd")
     assert done.code == 0, done.err
     assert "etcd main" in done.out and "etcd events" in done.out
     (row,) = [line.split() for line in done.out.splitlines() if line.startswith("etcd-main-1")]
     assert row[2:4] == ["healthy", "leader"]
-    assert menagerie("etcd", "state", "lab", "--json").json["findings"] == []
+    assert menagerie("status", "lab", "etcd", "--json").json["findings"] == []
 
 
 @pytest.mark.parametrize(
@@ -123,10 +129,10 @@ def test_what_is_not_as_it_should_be_is_told_with_what_helps(
     menagerie: Menagerie, world: World, changes: dict[str, Any], text: str
 ) -> None:
     world.changes = changes
-    done = menagerie("etcd", "state", "lab")
+    done = menagerie("status", "lab", "etcd")
     assert done.code == 1
     assert text in done.err
-    assert any(text in line for line in menagerie("etcd", "state", "lab", "--json").json["findings"])
+    assert any(text in line for line in menagerie("status", "lab", "etcd", "--json").json["findings"])
 
 
 @pytest.mark.parametrize(
@@ -223,9 +229,46 @@ def test_data_are_not_set_aside_for_a_document_alone(menagerie: Menagerie, world
 
 
 def test_forget_tells_of_each_member_what_went(menagerie: Menagerie, world: World) -> None:
-    done = menagerie("etcd", "forget", "lab", "main", "--older-than", "7d")
+    done = menagerie("etcd", "forget", "lab", "main", "--older-than", "7d", "--yes")
     assert done.out.splitlines() == [f"etcd-main-{n}: before-x" for n in (1, 2, 3)]
     assert world.agents["etcd-main-1"].asked == [("forget", {"older_than_s": 604800.0})]
+
+
+@pytest.mark.parametrize(
+    ("which", "names"),
+    [(("--older-than", "7d"), "before-x"), (("--token", "x"), "before-x"), (("--token", "restore-1"), "restore-1")],
+)
+def test_a_dry_run_of_forget_names_the_folders_and_a_real_one_asks(
+    menagerie: Menagerie, world: World, which: tuple[str, str], names: str
+) -> None:
+    dry = menagerie("etcd", "forget", "lab", "main", *which, "--dry-run")
+    assert (dry.code, dry.out.splitlines()) == (0, [f"would delete of etcd-main-{n}: {names}" for n in (1, 2, 3)])
+    asked = menagerie("etcd", "forget", "lab", "main", *which)
+    assert (asked.code, "--yes" in asked.err, "--dry-run" in asked.err) == (2, True, True)
+    assert menagerie("etcd", "forget", "lab", "main", *which, typed="n\n").code == 1
+    assert all(agent.asked == [] for agent in world.agents.values())
+
+
+def test_ages_that_an_older_agent_does_not_report_are_no_guess(
+    menagerie: Menagerie, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NoAgent, "state", lambda _: {"kept_aside": {"before-x": 1}})
+    dry = menagerie("etcd", "forget", "lab", "main", "--older-than", "7d", "--dry-run")
+    assert (dry.code, "./menagerie etcd roll lab main" in dry.err) == (2, True)
+
+
+def test_a_dry_run_of_a_backup_names_the_host_that_would_make_it(
+    menagerie: Menagerie, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("operations.backups.with_backups", lambda *_: {"main": None})
+    statuses = {f"etcd-main-{n}": dataclasses.replace(STATUS, id=f"{n}") for n in (1, 2, 3)}
+    monkeypatch.setattr(
+        "operations.backups.reach",
+        lambda *given: dataclasses.replace(world.reach(*given), client=SimpleNamespace(statuses=lambda: statuses)),
+    )
+    done = menagerie("etcd", "backup", "lab", "--dry-run")
+    assert (done.code, done.out) == (0, "etcd main: etcd-main-2 would make a backup\n")
+    assert all(agent.asked == [] for agent in world.agents.values())
 
 
 def test_a_failure_of_an_agent_is_a_document_with_json(menagerie: Menagerie, world: World) -> None:
@@ -234,7 +277,7 @@ def test_a_failure_of_an_agent_is_a_document_with_json(menagerie: Menagerie, wor
 
 
 @pytest.mark.parametrize(
-    "verb", ["state", "restore", "replace", "recover-space", "defragment", "move-leader", "forget"]
+    "verb", ["backup", "restore", "replace", "recover-space", "defragment", "move-leader", "forget"]
 )
 def test_the_help_of_each_verb_has_examples_that_fit(menagerie: Menagerie, verb: str, monkeypatch: Any) -> None:
     monkeypatch.setenv("COLUMNS", "80")

@@ -13,9 +13,9 @@ GIBBON = str(ROOT / "docs/examples/gcp-small.yaml")
 
 
 def test_pools_are_listed_with_what_is_known_of_their_prices(menagerie: Menagerie) -> None:
-    page = menagerie("expander", "prices", GIBBON)
+    page = menagerie("show", "prices", GIBBON)
     assert (page.code, "cpu" in page.out, "c3-standard-8" in page.out) == (0, True, True)
-    assert list(json.loads(menagerie("expander", "prices", GIBBON, "--json").out)["pools"]) == ["cpu"]
+    assert list(json.loads(menagerie("show", "prices", GIBBON, "--json").out)["pools"]) == ["cpu"]
 
 
 def test_a_key_of_another_certificate_is_refused_at_the_start(menagerie: Menagerie, tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_an_interrupted_command_leaves_threads_of_its_process_as_they_were(monke
         signal.raise_signal(signal.SIGINT)
 
     before = threading.excepthook
-    monkeypatch.setattr(running, "_command", lambda _: interrupted)
+    monkeypatch.setattr(running, "_command", lambda: interrupted)
     monkeypatch.setattr(interrupts, "end_children", lambda: None)
     assert running.run(["check", "lab"]) == 130
     assert threading.excepthook is before

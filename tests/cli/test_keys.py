@@ -11,7 +11,7 @@ from operations.keys import kubelets, pods
 from tests.cli.terminal import Menagerie
 
 
-@pytest.mark.parametrize("verb", ["status", "rotate"])
+@pytest.mark.parametrize("verb", ["rotate"])
 def test_the_help_of_a_verb_has_examples_of_it_that_fit_a_terminal(
     menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:

@@ -21,7 +21,7 @@ from tests.cli.terminal import Menagerie
 from tests.provisioning.support import cluster as built
 
 LYNX = str(Path(__file__).parents[1] / "specs" / "valid-provisioning.yaml")
-VERBS = ("render", "check", "install")
+VERBS = ("render", "install")
 
 
 @pytest.fixture
@@ -87,21 +87,31 @@ def test_render_writes_a_folder_for_each_site_and_only_what_differs(menagerie: M
     assert wiped.json == {"cluster": "lynx", "changed": {"sjc1": 2}, "wiped": ["lynx-gpu-1", "lynx-gpu-2"]}
 
 
+def test_a_dry_run_of_render_counts_what_differs_and_writes_nothing(menagerie: Menagerie, tmp_path: Path) -> None:
+    dry = menagerie("machines", "render", LYNX, "-o", str(tmp_path / "served"), "--dry-run")
+    assert (dry.code, "3 machines, 15 files would change\n" in dry.out, list(tmp_path.iterdir())) == (0, True, [])
+    menagerie("machines", "render", LYNX, "-o", str(tmp_path / "served"))
+    files = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    wiped = menagerie("machines", "render", LYNX, "-o", str(tmp_path / "served"), "--wipe", "r1", "--dry-run", "--json")
+    assert (wiped.json["changed"], wiped.json["dry_run"]) == ({"sjc1": 2}, True)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == files
+
+
 def test_a_cluster_without_machines_to_install_is_bad_input(menagerie: Menagerie, tmp_path: Path) -> None:
     ran = menagerie("machines", "render", "lab", "-o", str(tmp_path), "--json")
     assert (ran.code, ran.json["error"]["code"]) == (2, "nothing-to-provision")
-    ran = menagerie("machines", "check", LYNX, "--limit", "r9")
+    ran = menagerie("status", LYNX, "machines", "--limit", "r9")
     assert (ran.code, "--limit r9 fits no machine of lynx" in ran.err) == (2, True)
 
 
 def test_check_shows_each_machine_and_says_what_is_wrong(menagerie: Menagerie, answers: dict[str, Any]) -> None:
-    assert menagerie("machines", "check", LYNX).code == 0
+    assert menagerie("status", LYNX, "machines").code == 0
     answers |= {
         "lynx-gpu-1": ("b8:59:9f:10:00:02",),
         "lynx-gpu-2": (),
         "lynx-gpu-3": BmcError(Kind.LOGIN, "BMC does not know user x"),
     }
-    ran = menagerie("machines", "check", LYNX)
+    ran = menagerie("status", LYNX, "machines")
     assert ran.code == 1
     assert "0 of 3 machines are the ones of the spec" in ran.out
     assert "error[INV-003] the BMC at 10.9.254.11 (lynx-gpu-1) is the one of lynx-gpu-2" in ran.err
@@ -113,7 +123,7 @@ def test_bmcs_that_only_do_not_answer_have_an_exit_code_of_their_own(
     menagerie: Menagerie, answers: dict[str, Any]
 ) -> None:
     answers["lynx-gpu-3"] = BmcError(Kind.UNREACHABLE, "BMC does not answer")
-    ran = menagerie("machines", "check", LYNX, "--json")
+    ran = menagerie("status", LYNX, "machines", "--json")
     assert ran.code == 4
     assert [one["ok"] for one in ran.json["machines"]] == [True, True, False]
     assert ran.json["machines"][2]["error"]["code"] == "bmc-unreachable"
@@ -175,14 +185,14 @@ def test_a_site_where_nothing_would_tell_the_end_is_refused(
     meant(bmc="null", reports="null")
     ran = menagerie("machines", "install", "lynx", "--yes")
     assert (ran.code, "provisioning has neither bmc nor reports" in ran.err) == (2, True)
-    ran = menagerie("machines", "check", "lynx")
+    ran = menagerie("status", "lynx", "machines")
     assert (ran.code, "no machine of lynx that is meant has a BMC" in ran.err) == (2, True)
 
 
 @pytest.mark.usefixtures("answers")
 def test_wrong_amounts_are_refused_before_anything_is_asked(menagerie: Menagerie) -> None:
-    ran = menagerie("machines", "install", LYNX, "--batch", "0")
-    assert (ran.code, '--batch "0"' in ran.err) == (2, True)
+    ran = menagerie("machines", "install", LYNX, "--parallel", "0")
+    assert (ran.code, "'--parallel': \"0\" is neither a number, 1 or more" in ran.err) == (2, True)
 
 
 def test_the_login_of_bmcs_is_a_secret_that_can_be_stored(
@@ -198,4 +208,4 @@ def test_the_login_of_bmcs_is_a_secret_that_can_be_stored(
     monkeypatch.setattr("getpass.getpass", lambda _: "root:cal:vin")
     ran = menagerie("secret", LYNX, "bmc-sjc1", typed="")
     assert (ran.code, kept) == (0, [("bmc-sjc1", "root:cal:vin")])
-    assert "`machines` uses it" in ran.err
+    assert "`machines install` uses it" in ran.err

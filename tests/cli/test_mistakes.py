@@ -116,6 +116,18 @@ def test_a_mistyped_controller_is_told_before_anything_is_asked_of_the_cluster(m
     assert "no controller quotas there are: tenancy-sync, tenancy-capacity" in said
 
 
+@pytest.mark.parametrize("words", [("show", "flows"), ("show", "policies", "lab"), ("show", "schema", "pools")])
+def test_a_subject_that_lacks_a_cluster_or_takes_none_is_told(menagerie: Menagerie, words: tuple[str, ...]) -> None:
+    ran = menagerie(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert any(text in ran.err for text in ("name a cluster", "name none", "write cluster or hosts"))
+
+
+def test_a_section_takes_its_own_options(menagerie: Menagerie) -> None:
+    assert "--last is for backups and operations" in menagerie("status", "lab", "etcd", "--last", "3").err
+    assert "--limit is for backups and machines and links" in menagerie("status", "lab", "--limit", "r1").err
+
+
 def test_a_list_of_proofs_can_be_of_some(menagerie: Menagerie) -> None:
     ran = menagerie("verify", "lab", "--list", "--only", "vxlan,direct", "--json")
     assert [proof["name"] for proof in ran.json] == ["direct", "vxlan"]
@@ -194,7 +206,7 @@ def test_up_without_a_terminal_asks_for_yes_and_starts_nothing(menagerie: Menage
     ran = menagerie("up", "lab")
     assert (ran.code, ran.out) == (2, "")
     assert "./menagerie up lab --yes" in ran.err
-    assert "./menagerie preview lab" in ran.err
+    assert "./menagerie up lab --dry-run" in ran.err
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", ""])

@@ -37,7 +37,7 @@ def left(lab: Cluster) -> Record:
 def test_on_a_cluster_on_which_nobody_works_the_past_is_shown(menagerie: Menagerie, lab: Cluster) -> None:
     with one_operation(lab, None, "up", "--limit worker-1"):
         pass
-    ran = menagerie("operations", "lab")
+    ran = menagerie("status", "lab", "operations")
     assert ran.code == 0
     first, second = ran.out.splitlines()
     assert first.startswith("nobody works on it (")
@@ -46,12 +46,12 @@ def test_on_a_cluster_on_which_nobody_works_the_past_is_shown(menagerie: Menager
 
 
 def test_what_was_cut_short_is_shown_with_the_commands_that_end_it(menagerie: Menagerie, left: Record) -> None:
-    out = menagerie("operations", "lab").out
+    out = menagerie("status", "lab", "operations").out
     assert out.startswith("cut short by mia@ops-2 (pid 4711, since ")
     assert "done: stopped member=etcd-main-1" in out
     assert "go on with it: ./menagerie etcd restore lab main\n" in out
     assert "./menagerie unlock lab --operation 4f1c2a9b" in out
-    told = menagerie("operations", "lab", "--json").json
+    told = menagerie("status", "lab", "operations", "--json").json
     assert (told["state"], told["current"]["steps"][0]["facts"]) == ("cut short", {"member": "etcd-main-1"})
 
 
@@ -71,11 +71,34 @@ def test_an_unlock_asks_and_frees(menagerie: Menagerie, left: Record) -> None:
     assert (again.code, again.json["error"]["code"]) == (exits.BAD_INPUT, "not-held")
 
 
+def test_a_dry_run_of_unlock_refuses_the_same_and_frees_nothing(menagerie: Menagerie, left: Record) -> None:
+    dry = menagerie("unlock", "lab", "--operation", "4f1c2a9b", "--dry-run")
+    assert (dry.code, dry.out) == (0, 'would release lab; "etcd restore main" of mia@ops-2 had done: stopped\n')
+    assert menagerie("unlock", "lab", "--operation", "0", "--dry-run").code == exits.BAD_INPUT
+    assert menagerie("status", "lab", "operations").out.startswith("cut short")
+
+
+def test_who_waits_goes_on_once_the_cluster_is_free(menagerie: Menagerie, lab: Cluster) -> None:
+    from operations.record import InUseError
+
+    def soon(seconds: float) -> None:
+        assert 0 < seconds <= 5
+        held.__exit__(None, None, None)
+
+    held = one_operation(lab, None, "up")
+    held.__enter__()
+    with pytest.raises(InUseError) as refused, one_operation(lab, None, "reboot"):
+        pass
+    assert refused.value.ends_within(60, soon)
+    with one_operation(lab, None, "reboot"):
+        pass
+
+
 def test_what_lives_is_unlocked_only_by_who_insists(menagerie: Menagerie, lab: Cluster) -> None:
     with pytest.raises(Exception, match="unlocked by"), one_operation(lab, None, "etcd restore", "main") as held:
         given = ("unlock", "lab", "--operation", held.record.id, "--yes", "--json")
         refused = menagerie(*given)
         assert (refused.code, refused.json["error"]["code"]) == (exits.LOCKED, "locked")
-        assert menagerie("operations", "lab").out.startswith("held by ")
+        assert menagerie("status", "lab", "operations").out.startswith("held by ")
         assert menagerie(*given, "--take-over").code == 0
         held.done("stopped")

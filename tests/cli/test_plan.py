@@ -93,7 +93,7 @@ def previewed(monkeypatch, answer):
 def test_a_preview_tells_the_plan_and_what_workers_would_be_given(menagerie, monkeypatch):
     workers = RunReport({"worker-1": HostReport(9, 2, 0, 0, 0, 1.0)}, changes={"worker-1": ("Says hello",)})
     previewed(monkeypatch, lambda *_: Built(Summary({"create": 14}, 0.0), workers, None, PLAN))
-    told = menagerie("preview", "lab")
+    told = menagerie("up", "lab", "--dry-run")
     assert told.code == 0
     assert "± disk" in told.out
     assert told.out.splitlines()[-2:] == [
@@ -104,7 +104,7 @@ def test_a_preview_tells_the_plan_and_what_workers_would_be_given(menagerie, mon
 
 def test_as_json_the_plan_is_beside_what_was_told_before(menagerie, monkeypatch):
     previewed(monkeypatch, lambda *_: Built(Summary({"create": 14}, 0.0), None, None, PLAN))
-    document = menagerie("preview", "lab", "--json").json
+    document = menagerie("up", "lab", "--dry-run", "--json").json
     assert (document["stack"]["changes"], document["workers"]) == ({"create": 14}, None)
     etcd, _ = document["plan"]["components"]
     assert etcd["changes"][0] == {
@@ -130,8 +130,8 @@ def test_a_preview_that_the_engine_refuses_tells_how_far_it_came(menagerie, monk
         raise StackError("marked for protection")
 
     previewed(monkeypatch, refused)
-    told = menagerie("preview", "lab")
+    told = menagerie("up", "lab", "--dry-run")
     assert told.code == 1
     assert "- public address  way-out  deleted" in told.out
     assert "marked for protection" in told.err
-    assert menagerie("preview", "lab", "--json").json["error"]["code"] == "stack"
+    assert menagerie("up", "lab", "--dry-run", "--json").json["error"]["code"] == "stack"

@@ -9,21 +9,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from cli import roce as verbs
-from cli.main import app
 from clients.remote import executor
 from operations import ssh
 from tests.cli.terminal import Menagerie
 from tests.roce.support import Fabric
 
 SPECS = Path(__file__).parents[1] / "specs"
-
-
-@pytest.fixture(autouse=True)
-def registered() -> None:
-    """The verbs are of the command, also where `cli.main` does not name them yet."""
-    if not any(group.typer_instance is verbs.app for group in app.registered_groups):
-        app.add_typer(verbs.app, name="roce")
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def test_without_a_cluster_there_is_a_row_for_each_and_only_the_built_ones_count
 def test_a_watch_off_a_terminal_prints_what_has_changed(menagerie: Menagerie, seen: list[Status]) -> None:
     seen += [Status("lab", "https://x", (GOOD,)), Status("lab", "https://x", (GOOD,))]
     seen += [Status("lab", "https://x", (replace(GOOD, ok=False, detail="NotReady"),))]
-    ran = menagerie("status", "lab", "--watch")
+    ran = menagerie("status", "lab", "--watch", "5")
     assert ran.code == 0
     lines = [line.split(maxsplit=1)[1] for line in ran.out.splitlines()]
     assert [line.split()[0] for line in lines] == ["nodes", "endpoint", "nodes", "endpoint"]
@@ -68,7 +68,7 @@ def test_a_watch_off_a_terminal_prints_what_has_changed(menagerie: Menagerie, se
 
 def test_a_watch_for_machines_is_a_document_a_line(menagerie: Menagerie, seen: list[Status]) -> None:
     seen += [Status("lab", "https://x", (GOOD,)), Status("lab", "https://x", (BAD,))]
-    ran = menagerie("status", "lab", "--watch", "--json")
+    ran = menagerie("status", "lab", "--watch", "5s", "--json")
     documents = [json.loads(line) for line in ran.out.splitlines()]
     assert [document["ok"] for document in documents] == [True, False]
     assert documents[1]["items"][0]["help"] == BAD.help

@@ -30,18 +30,18 @@ def test_a_terminal_in_ascii_is_told_what_it_can_show(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert b"k\\xf6ala\\u2192" in done.stderr
     assert b"Traceback" not in done.stderr
-    drawn = ran(f'"$M" topology {SPEC}', PYTHONIOENCODING="ascii")
+    drawn = ran(f'"$M" show topology {SPEC}', PYTHONIOENCODING="ascii")
     assert (drawn.returncode, drawn.stderr) == (0, b"")
     assert drawn.stdout.decode().endswith("</svg>\n")
 
 
-@pytest.mark.parametrize("verb", [f"flows {SPEC}", f"flows {SPEC} --json", "schema"])
+@pytest.mark.parametrize("verb", [f"show flows {SPEC}", f"show flows {SPEC} --json", "show schema"])
 def test_who_stops_reading_ends_the_command_quietly(verb: str) -> None:
     done = ran(f'("$M" {verb}; echo "code $?" >&2) | true')
     assert done.stderr == b"code 141\n"
 
 
-@pytest.mark.parametrize("verb", [f"check {SPEC} --json", f"check {SPEC}", f"flows {SPEC} --json"])
+@pytest.mark.parametrize("verb", [f"check {SPEC} --json", f"check {SPEC}", f"show flows {SPEC} --json"])
 def test_a_full_disk_below_standard_output_is_told_once(verb: str) -> None:
     done = ran(f'"$M" {verb} >/dev/full')
     assert done.returncode == 1

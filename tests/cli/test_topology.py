@@ -6,14 +6,14 @@ import pytest
 
 
 def test_a_drawing_goes_to_standard_output_and_nothing_else_does(menagerie):
-    told = menagerie("topology", "jaguar")
+    told = menagerie("show", "topology", "jaguar")
     assert told.code == 0
     assert ET.fromstring(told.out).tag.endswith("svg")
 
 
 @pytest.mark.parametrize(("name", "begins"), [("a.svg", "<svg "), ("a.html", "<!DOCTYPE html>")])
 def test_the_ending_of_the_file_says_what_is_written(menagerie, tmp_path, name, begins):
-    told = menagerie("topology", "lab", "--output", str(tmp_path / name))
+    told = menagerie("show", "topology", "lab", "--output", str(tmp_path / name))
     assert (told.code, told.out) == (0, "")
     text = (tmp_path / name).read_text()
     assert text.startswith(begins)
@@ -22,7 +22,7 @@ def test_the_ending_of_the_file_says_what_is_written(menagerie, tmp_path, name, 
 
 @pytest.mark.parametrize(("file", "why"), [("a.png", "neither in .svg nor"), ("none/a.svg", "there is no folder")])
 def test_what_can_not_be_written_is_refused(menagerie, tmp_path, file, why):
-    told = menagerie("topology", "lab", "--output", str(tmp_path / file))
+    told = menagerie("show", "topology", "lab", "--output", str(tmp_path / file))
     assert (told.code, told.out) == (2, "")
     assert why in told.err
     assert not list(tmp_path.rglob("*.svg"))

@@ -69,6 +69,16 @@ def test_what_was_skipped_beside_a_proof_is_counted_with_its_reasons(menagerie: 
     assert ran.json["counts"] == {"proved": 1, "failed": 0, "skipped": 2}
 
 
+def test_a_dry_run_says_which_proofs_would_run_and_runs_none(menagerie: Menagerie, proves: Proves) -> None:
+    proves(FAILED, KILLED)
+    ran = menagerie("verify", "lab", "--dry-run")
+    assert ran.code == 0
+    assert "killed  would be skipped: needs machines" in ran.out
+    assert ran.out.splitlines()[-1] == "lab: 1 of 2 proofs would run; nothing was touched"
+    rows = menagerie("verify", "lab", "--dry-run", "--json").json["proofs"]
+    assert [(row["name"], row["skipped"]) for row in rows] == [("nodes", None), ("killed", "needs machines")]
+
+
 @pytest.mark.parametrize("others", [(PROVED,), (KILLED,), ()])
 def test_a_failure_ends_it_with_1_and_is_no_matter_of_what_was_skipped(
     menagerie: Menagerie, proves: Proves, others: tuple[Proof, ...]

@@ -1,4 +1,4 @@
-"""`vpn request` and `vpn show`, with routers and stacks that are not there."""
+"""`vpn request` and `show vpn`, with routers and stacks that are not there."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BAD = Requested("sjc1/edge-2", None, "Connection refused")
 @pytest.mark.parametrize(("found", "code"), [([GOOD], 0), ([GOOD, BAD], 1)])
 def test_each_router_is_told_of_and_one_without_a_request_is_a_failure(monkeypatch, found, code) -> None:
     asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr(router_requests, "request", lambda _, __, only: asked.append(tuple(only)) or found)
+    monkeypatch.setattr(router_requests, "request", lambda _, __, only, **_how: asked.append(tuple(only)) or found)
     plain = RUNNER.invoke(app, ["vpn", "request", "horus", "--router", "sjc1/edge-1,sjc1/edge-2"])
     assert plain.exit_code == code
     assert asked == [("sjc1/edge-1", "sjc1/edge-2")]
@@ -48,7 +48,7 @@ def test_show_prints_until_when_a_certificate_is_and_whom_the_router_believes(mo
     }  # fmt: skip
     monkeypatch.setattr(gateways, "known_gateways", lambda *_: ({}, {}))
     monkeypatch.setattr(gateways, "told", lambda *_: [tunnel])
-    done = RUNNER.invoke(app, ["vpn", "show", "horus"], env={"COLUMNS": "200"})
+    done = RUNNER.invoke(app, ["show", "vpn", "horus"], env={"COLUMNS": "200"})
     assert done.exit_code == 0, done.output
     assert words in done.stdout
     assert "believes  CN=end-0, if signed by the first of vpn/ca.pem" in done.stdout

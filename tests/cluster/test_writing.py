@@ -51,7 +51,7 @@ def test_a_drawing_replaces_an_older_one_and_keeps_its_mode(menagerie: Menagerie
     path, link = tmp_path / "lab.svg", tmp_path / "link.svg"
     link.symlink_to(path)
     for _ in range(2):
-        assert menagerie("topology", "lab", "-o", str(link)).code == 0
+        assert menagerie("show", "topology", "lab", "-o", str(link)).code == 0
         path.chmod(0o640)
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640

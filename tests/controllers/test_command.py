@@ -54,7 +54,12 @@ def menagerie(
     monkeypatch.setattr("cli.controllers.checked", lambda name: load_cluster(Path(name)))
     call: Callable[..., object] = command(monkeypatch, capsys)
     with kubelets(bare):
-        yield lambda verb, *words, **more: call("controllers", verb, str(spec), *words, **more)  # type: ignore[misc]
+
+        def called(verb: str, *words: str, **more: object) -> object:
+            line = ("status", str(spec), "controllers") if verb == "show" else ("controllers", verb, str(spec))
+            return call(*line, *words, **more)
+
+        yield called  # type: ignore[misc]
 
 
 def test_apply_asks_waits_and_changes_nothing_a_second_time(menagerie: Menagerie, bare: Server, spec: Path) -> None:

@@ -138,6 +138,8 @@ def test_nothing_is_swapped_while_the_member_runs_or_without_something_prepared(
 def test_what_is_kept_aside_goes_only_when_it_is_told_to(made: Surgery) -> None:
     made.stop(TOKEN)
     made.swap(TOKEN)
+    assert set(made.ages_aside()) == {"before-test-1", "test-1"}
+    assert all(0 <= age < 60 for age in made.ages_aside().values())
     assert made.forget({"older_than_s": 3600}) == {"forgotten": []}
     assert made.forget({"token": "another"}) == {"forgotten": []}
     assert sorted(made.forget(TOKEN)["forgotten"]) == ["before-test-1", "test-1"]

@@ -12,7 +12,7 @@ HOSTS = tuple(f"w{n}" for n in range(10))
     [(None, [10]), ("3", [3, 3, 3, 1]), ("50%", [5, 5]), ("1%", [1] * 10), ("100", [10]), ("100%", [10])],
 )
 def test_every_host_is_in_one_batch_and_in_order(size, sizes):
-    found = list(batches(HOSTS, Amount.parse(size, "--batch") if size else None))
+    found = list(batches(HOSTS, Amount.parse(size) if size else None))
     assert [len(batch) for batch in found] == sizes
     assert tuple(host for batch in found for host in batch) == HOSTS
 
@@ -24,8 +24,8 @@ def test_a_large_fleet_goes_in_shares_where_nobody_says_how_many():
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "x", "1.5", "101%", "0%", "5 %", "9999999"])
 def test_what_is_no_number_of_hosts_is_refused_with_what_to_write(text):
-    with pytest.raises(AmountError, match=r"--batch .* write 50 or 10%"):
-        Amount.parse(text, "--batch", least=1)
+    with pytest.raises(AmountError, match=r"neither .* write 50 or 10%"):
+        Amount.parse(text, least=1)
 
 
 @pytest.mark.parametrize(
@@ -43,5 +43,5 @@ def test_what_is_no_number_of_hosts_is_refused_with_what_to_write(text):
     ],
 )
 def test_no_batch_is_begun_past_the_limit_of_failures(failed, limit, last, stopped):
-    given = Amount.parse(limit, "--max-failures") if limit else None
+    given = Amount.parse(limit) if limit else None
     assert bool(stops(failed, 100, given, last)) is stopped

@@ -42,7 +42,7 @@ def test_a_selected_role_of_a_selected_worker_is_all_that_is_touched(lab: Run) -
 
 
 def test_a_preview_reports_drift_and_nothing_else_and_leaves_it(lab: Run) -> None:
-    preview = menagerie("preview", "lab", "--json")
+    preview = menagerie("up", "lab", "--dry-run", "--json")
     assert _changes(preview) == {"worker-1": [], "worker-2": [_TASK], "worker-3": []}
     assert "by hand" in _text("worker-2")
 

@@ -56,7 +56,7 @@ def test_a_drift_of_every_role_is_told_and_left_and_then_mended_and_nothing_else
         assert done.returncode == 0, done.stderr
     drifted = _seen()
     assert {role for role in DRIFTS if drifted[role] == good[role]} == set()
-    assert _changes(_configured("--check")) == set(DRIFTS)
+    assert _changes(_configured("--dry-run")) == set(DRIFTS)
     assert _seen() == drifted
     assert _changes(_configured()) == set(DRIFTS)
     assert _seen() == good

@@ -99,7 +99,7 @@ def holder(api: client.ApiClient) -> str:
 
 
 def shown(spec: Path) -> dict[str, Any]:
-    ran = menagerie("controllers", "show", str(spec), "--json")
+    ran = menagerie("status", str(spec), "controllers", "--json")
     return {each["controller"]: each for each in json.loads(ran.out)["controllers"]}
 
 
@@ -216,7 +216,7 @@ def test_when_the_leader_is_killed_the_other_goes_on(spec: Path, api: client.Api
         return "" if "menagerie:editors" in {each.metadata.name for each in found} else "no binding yet"
 
     until(bound)
-    until(lambda: "" if menagerie("controllers", "show", str(spec)).code == 0 else "not all are ready yet")
+    until(lambda: "" if menagerie("status", str(spec), "controllers").code == 0 else "not all are ready yet")
 
 
 def test_they_go_and_what_they_made_stays(spec: Path, api: client.ApiClient, image: str) -> None:

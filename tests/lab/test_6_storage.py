@@ -43,7 +43,7 @@ def run(*command: str, text: str | None = None) -> str:
 
 
 def test_every_link_of_every_machine_is_as_declared(lab: Run) -> None:
-    checked = menagerie("links", "check", "lab", "--json")
+    checked = menagerie("status", "lab", "links", "--json")
     assert checked.code == 0, checked.out + checked.err
     assert [(each["host"], each["lines"]) for each in checked.json["hosts"]] == [
         ("worker-1", []), ("worker-2", []), ("worker-3", []),

@@ -26,7 +26,7 @@ def test_a_host_whose_packages_ask_for_it_is_rebooted_and_takes_work_again(lab: 
     """By the file that Debian's kernel packages leave; /run is in memory, so a boot clears it."""
     on_host(HOST, ["sh", "-c", "touch /run/reboot-required; echo linux-image-test >/run/reboot-required.pkgs"])
     before = _boot()
-    looked = menagerie("reboot", "lab", "--check", "--json")
+    looked = menagerie("reboot", "lab", "--dry-run", "--json")
     assert looked.code == 0, looked.err
     assert _boot() == before
     done = menagerie("reboot", "lab", "--json")

@@ -38,7 +38,7 @@ def test_a_backup_is_made_on_a_member_and_a_drill_finds_it_good(access: Access) 
     assert set(made.json["made"]) == {"main", "events"}
     for role in ("main", "events"):
         do(f"etcd-{role}-1", "systemctl", "start", f"etcd-{role}-drill.service")
-    listed = menagerie("etcd", "backups", "lab", "--json")
+    listed = menagerie("status", "lab", "backups", "--json")
     assert listed.code == 0, listed.out
     for state in listed.json["etcds"]:
         # The timer may have made another one before the drill, which takes the newest, or after it.
@@ -62,7 +62,7 @@ def test_main_goes_back_to_a_snapshot_and_no_revision_comes_twice(access: Access
     assert ("lab-restore-before" in names, "lab-restore-after" in names) == (True, False)
     assert int(found.metadata.resource_version) > int(later.metadata.resource_version)
     assert menagerie("status", "lab").code == 0
-    assert menagerie("etcd", "forget", "lab", "main", "--older-than", "0s").code == 0
+    assert menagerie("etcd", "forget", "lab", "main", "--older-than", "0s", "--yes").code == 0
 
 
 def test_a_member_that_lost_its_disk_joins_anew_and_no_write_is_lost(access: Access) -> None:
@@ -80,7 +80,7 @@ def test_a_member_that_lost_its_disk_joins_anew_and_no_write_is_lost(access: Acc
     assert f"./menagerie etcd replace lab main {host}" in ailing.out
     assert done.code == 0, done.err
     assert violations(seen.history) == []
-    members = menagerie("etcd", "state", "lab", "--json").json["etcds"]["main"]["members"]
+    members = menagerie("status", "lab", "etcd", "--json").json["etcds"]["main"]["members"]
     assert [each["ailment"] for each in members] == ["", "", ""]
 
 
@@ -105,7 +105,7 @@ def test_events_at_their_quota_disturb_no_other_write_and_are_mended(access: Acc
         )
         assert "NOSPACE" in do(members[0], "sh", "-c", filled)
         with load(access) as seen:
-            state = menagerie("etcd", "state", "lab")
+            state = menagerie("status", "lab", "etcd")
             done = menagerie("etcd", "recover-space", "lab", "events", "--yes")
         assert "./menagerie etcd recover-space lab events" in state.err
         assert done.code == 0, done.err
@@ -159,7 +159,7 @@ def _machines(access: Access) -> dict[str, str]:
 
 
 def _quotas() -> set[int]:
-    etcds = menagerie("etcd", "state", "lab", "--json").json["etcds"]
+    etcds = menagerie("status", "lab", "etcd", "--json").json["etcds"]
     return {each["status"]["quota"] for etcd in etcds.values() for each in etcd["members"]}
 
 
@@ -167,5 +167,5 @@ def test_events_may_begin_anew_with_nothing(access: Access) -> None:
     done = menagerie("etcd", "restore", "lab", "events", "--to-empty", "--yes")
     assert done.code == 0, done.err
     assert menagerie("status", "lab").code == 0
-    history = menagerie("operations", "lab", "--json").json
+    history = menagerie("status", "lab", "operations", "--json").json
     assert "etcd restore" in json.dumps(history)

@@ -39,7 +39,7 @@ def _served(member: str) -> str:
 def test_a_cluster_that_was_just_built_has_nothing_to_renew(lab: Run) -> None:
     with asking_often(_ask, FOLLOWERS):
         for _ in range(20):
-            status = menagerie("keys", "status", "lab", "--json")
+            status = menagerie("status", "lab", "keys", "--json")
             if status.code == 0:
                 break
     assert status.code == 0, status.out
@@ -148,7 +148,7 @@ def test_pods_names_and_exec_work_under_the_new_authority(lab: Run) -> None:
     assert (verified.code, verified.json["ok"]) == (0, True), verified.out
     status = menagerie("status", "lab", "--json")
     assert status.code == 0, status.out
-    again = menagerie("configure", "lab", "--check", "--json")
+    again = menagerie("configure", "lab", "--dry-run", "--json")
     assert again.code == 0, again.out
     assert {name: host["changes"] for name, host in again.json["hosts"].items() if host["changes"]} == {}
 

@@ -120,5 +120,5 @@ def test_back_and_up_again_under_a_workload(newer: str, older: str, api: client.
 def test_all_is_well_after_it_and_up_finds_nothing_to_do(newer: str) -> None:
     status = menagerie("status", newer, "--json")
     assert status.code == 0, status.out
-    preview = menagerie("preview", newer, "--json")
+    preview = menagerie("up", newer, "--dry-run", "--json")
     assert (preview.code, preview.json["changed"]) == (0, 0), preview.err

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from cli import backups as verb
+from cli.main import app
 from cluster.errors import FailedError
 from cluster.outputs import BucketOutput
 from cluster.spec import Backup, Cluster
@@ -177,14 +177,13 @@ def test_the_verb_lists_the_newest_and_says_by_its_exit_code_whether_all_is_well
     monkeypatch.setattr("operations.stack.access_to", lambda cluster: None)
     monkeypatch.setattr("operations.backups.read_states", lambda *_: found)
     monkeypatch.setattr(verb.time, "time", lambda: NOW)
-    app = typer.Typer()
-    app.command()(verb.backups)
-    done = CliRunner().invoke(app, ["lab"])
+    done = CliRunner().invoke(app, ["status", "lab", "backups"])
     assert done.exit_code == 1
     assert "found bad 0 s ago" in done.stdout
-    assert "and 2 more; --all shows them" in done.stdout
+    assert "and 2 more; --last 12 shows them" in done.stdout
+    assert "more" not in CliRunner().invoke(app, ["status", "lab", "backups", "--last", "12"]).stdout
     found[0] = backups.state("main", BACKUP, [*listed[:-1], _drilled(listed[0].id, 0)], NOW)
-    done = CliRunner().invoke(app, ["lab", "--json"])
+    done = CliRunner().invoke(app, ["status", "lab", "backups", "--json"])
     assert done.exit_code == 0
     assert '"verified_s": 0.0' in done.stdout
 

@@ -1,4 +1,4 @@
-"""What `up`, `preview` and `destroy` make of what their parts tell them; the parts are stood in for."""
+"""What `up`, `up --dry-run` and `destroy` make of what their parts tell them; the parts are stood in for."""
 
 from __future__ import annotations
 
@@ -174,6 +174,16 @@ def did(stack) -> list[str]:
 def test_data_in_a_cloud_is_kept_until_somebody_says_that_it_may_go(in_azure, did):
     with pytest.raises(RefusedError, match=r"(?s)etcd-main-1.*nothing was touched.*destroy lab --with-data"):
         build.destroy(in_azure, Quiet())
+    assert did == []
+
+
+def test_a_dry_run_of_destroy_refuses_the_same_names_what_would_go_and_touches_nothing(in_azure, did, stack):
+    with pytest.raises(RefusedError):
+        build.to_destroy(in_azure, Quiet())
+    urn = "urn:pulumi:lab::menagerie::azure-native:compute:Disk::etcd-main-1"
+    stack.deployment = lambda: {"resources": [{"urn": urn, "type": "azure-native:compute:Disk", "protect": True}]}
+    plan = build.to_destroy(in_azure, Quiet(), with_data=True)
+    assert [(change.action.value, change.name) for change in plan.changes] == [("delete", "etcd-main-1")]
     assert did == []
 
 

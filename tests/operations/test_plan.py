@@ -18,7 +18,7 @@ from sandbox.simcloud.server import simulated_clouds
 from sandbox.simcloud.world import World
 from stacks.automation import ClusterStack
 from stacks.errors import StackError
-from stacks.events import Begun, begun
+from stacks.events import Begun, begun, deleted
 from tests.programs import program
 
 ROOT = Path(__file__).parents[2]
@@ -87,9 +87,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
 
 @pytest.fixture(scope="module")
 def plans(run: Run) -> dict[str, Plan]:
-    """Plans of the first update, of a second without a change, and of one that changes something of everything."""
+    """Plans of the first update, of its end, of a second without a change, and of one that changes something of everything."""
     found = {"first": run.plan()}
     run.stack.up()
+    planner = Planner()
+    for resource in run.stack.deployment()["resources"]:
+        planner.hear(deleted(resource))
+    found["destroyed"] = planner.plan()
     found["same"] = run.plan()
     run.wanted = Wanted(zone="us-east-1b", size=200, secret=f"{SECRET}-2", address=False)
     found["changed"] = run.plan()
@@ -108,6 +112,14 @@ def test_a_first_plan_creates_everything_in_its_component(plans: dict[str, Plan]
     ]
     assert (plan.unchanged, plan.before, plan.losses) == (0, (), ())
     assert plan.after == (Item(Kind.DISK, "io2 100 GiB, 3000 IOPS", gib=100), Item(Kind.PUBLIC_ADDRESS))
+
+
+def test_what_a_destroy_deletes_is_what_the_first_plan_created(plans: dict[str, Plan]) -> None:
+    plan = plans["destroyed"]
+    assert {change.action for change in plan.changes} == {Action.DELETE}
+    assert {(c.what, c.name) for c in plan.changes} >= {(c.what, c.name) for c in plans["first"].changes}
+    assert [change.name for change in plan.losses] == ["data-1"]
+    assert (plan.before, plan.after) == (plans["first"].after, ())
 
 
 def test_a_plan_without_a_change_is_empty(plans: dict[str, Plan]) -> None:

@@ -65,10 +65,10 @@ def test_where_nothing_needs_it_nothing_is_done_and_nobody_asked(menagerie: Mena
 
 def test_a_dry_run_names_hosts_and_reasons_and_touches_none(menagerie: Menagerie, fleet: World) -> None:
     fleet.hosts["worker-2"].reasons = [WHY]
-    ran = menagerie("--check")
+    ran = menagerie("--dry-run")
     assert (ran.code, ran.out) == (0, "lab: 1 of 3 hosts need a reboot; none was touched\n")
     assert f"worker-2 (workers): {WHY}" in ran.err
-    told = json.loads(menagerie("--check", "--json").out)
+    told = json.loads(menagerie("--dry-run", "--json").out)
     assert [(each["host"], each["needs"], each["reasons"]) for each in told["hosts"]] == [
         ("worker-1", False, []), ("worker-2", True, [WHY]), ("worker-3", False, []),
     ]  # fmt: skip
@@ -105,7 +105,7 @@ def test_a_failure_is_told_with_its_way_on_and_what_was_not_begun(menagerie: Men
     for host in fleet.hosts.values():
         host.reasons = [WHY]
     fleet.hosts["worker-1"].boot_s = 600
-    ran = menagerie("--yes", "--json", "--back-timeout", "2s")
+    ran = menagerie("--yes", "--json", "--ready-timeout", "2s")
     told = json.loads(ran.out)
     assert (ran.code, told["error"]["code"], told["why_stopped"]) == (1, "workers-failed", "worker-1 failed")
     assert "0 of 3 hosts rebooted" in ran.err
@@ -148,7 +148,7 @@ def test_another_run_over_the_same_hosts_is_refused(menagerie: Menagerie, fleet:
             process.kill()
 
 
-@pytest.mark.parametrize("words", [("--drain-timeout", "5"), ("--back-timeout", "soon"), ("--at-once", "0")])
+@pytest.mark.parametrize("words", [("--drain-timeout", "5x"), ("--ready-timeout", "soon"), ("--parallel", "0")])
 def test_options_that_are_none_are_refused(menagerie: Menagerie, words: tuple[str, str]) -> None:
     ran = menagerie(*words)
     assert ran.code == 2

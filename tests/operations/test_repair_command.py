@@ -141,7 +141,7 @@ def test_a_service_goes_on_after_what_passes(
         (("--max-removal", "lots"), "--max-removal"),
         (("--limit", "worker-9", "--yes"), "worker-9 fits no node"),
         (("--retry", "worker-9", "--yes"), "worker-9 fits no node"),
-        (("--drain-timeout", "5"), "--drain-timeout"),
+        (("--drain-timeout", "5x"), "--drain-timeout"),
     ],
 )
 def test_options_that_are_none_are_refused(

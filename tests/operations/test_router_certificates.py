@@ -194,8 +194,10 @@ class Here:
 
 def test_a_router_makes_its_key_once_and_asks_again_with_the_same(folder, build, tmp_path) -> None:
     here = Here(tmp_path / "etc")
+    (dry,) = router_requests.request(cluster_with(build), here, (), dry_run=True)
+    assert (dry.file, dry.why, list(tmp_path.glob("etc/**/*"))) == (folder / "e.pem.csr", "a new key", [])
     (first,) = router_requests.request(cluster_with(build), here, ())
-    assert (first.router, first.file, here.asked) == ("s/e", folder / "e.pem.csr", ["s-e"])
+    assert (first.router, first.file, here.asked) == ("s/e", folder / "e.pem.csr", ["s-e", "s-e"])
     key = tmp_path / "etc" / "private" / "menagerie-one.pem"
     assert (key.stat().st_mode & 0o777, key.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     before, request = key.read_text(), x509.load_pem_x509_csr(first.file.read_bytes())
@@ -205,6 +207,8 @@ def test_a_router_makes_its_key_once_and_asks_again_with_the_same(folder, build,
     (again,) = router_requests.request(cluster_with(build), here, ("s/e",))
     assert x509.load_pem_x509_csr(again.file.read_bytes()).public_key() == request.public_key()
     assert key.read_text() == before
+    (dry,) = router_requests.request(cluster_with(build), here, (), dry_run=True)
+    assert dry.why == "the key it has"
     assert "PRIVATE KEY" not in again.file.read_text()
 
 

@@ -198,7 +198,7 @@ def test_a_host_of_members_that_runs_another_payload_is_a_line_with_the_command_
     assert all(line.endswith(": ./menagerie etcd roll lab") for line in lines.values())
     assert {item.name: item.detail for item in found.items if item.name.endswith(", disk")} == {
         "etcd-main-1, disk": "fsync p99 2.1 ms; 3 changes of the leader since it started",
-        "etcd-main-2, disk": "fsync p99 22.0 ms, slow: ./menagerie etcd state lab; 4 changes of the leader since it started",
+        "etcd-main-2, disk": "fsync p99 22.0 ms, slow: ./menagerie status lab etcd; 4 changes of the leader since it started",
     }
 
 
@@ -212,7 +212,7 @@ def test_a_spec_that_was_changed_since_it_was_built_is_told_with_the_command(
 
     assert told(lab) == [(True, "the one that was built")]
     assert told(build({"etcd": {"events": {"quota": "2GiB"}}})) == [
-        (True, "changed since it was built: ./menagerie preview lab")
+        (True, "changed since it was built: ./menagerie up lab --dry-run")
     ]
 
 
@@ -559,13 +559,13 @@ def test_an_etcd_that_no_drill_found_good_is_not_well_once_its_cluster_had_time_
     early = found(False, None, timedelta(minutes=7))
     assert (early.ok, early.detail) == (True, "2 backups; the cluster was made 7 min ago")
     late = found(False, None, timedelta(hours=2))
-    assert (late.ok, late.help) == (False, "./menagerie etcd backups lab")
+    assert (late.ok, late.help) == (False, "./menagerie status lab backups")
     assert not found(False, 99999.0, timedelta(minutes=5)).ok
 
 
 def test_a_fleet_is_a_row_each_and_one_that_is_silent_holds_up_no_other() -> None:
     over = threading.Event()
-    good, bad = Item("nodes", "a", True, "Ready"), Item("etcds", "b", False, "dead", "./menagerie etcd state c")
+    good, bad = Item("nodes", "a", True, "Ready"), Item("etcds", "b", False, "dead", "./menagerie status c etcd")
 
     def look(name: str) -> Status | None:
         if name == "silent":
@@ -584,7 +584,7 @@ def test_a_fleet_is_a_row_each_and_one_that_is_silent_holds_up_no_other() -> Non
         ("unknown", False),
         ("no answer", False),
     ]
-    assert (fleet.rows[1].detail, fleet.rows[1].help) == ("b: dead (and 1 more)", "./menagerie etcd state c")
+    assert (fleet.rows[1].detail, fleet.rows[1].help) == ("b: dead (and 1 more)", "./menagerie status c etcd")
     assert fleet.rows[3].detail == "no such file"
     assert not fleet.ok
     assert read_fleet(["well", "unbuilt"], look).ok

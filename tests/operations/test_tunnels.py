@@ -68,7 +68,7 @@ def test_each_tunnel_is_a_line_and_who_does_not_answer_is_one(jaguar: Cluster, m
         second: (
             False,
             "its tunnels can't be asked for: ssh: connect: No route to host",
-            "./menagerie vpn configure jaguar --check",
+            "./menagerie vpn configure jaguar --dry-run",
         ),
     }
     words = ["/usr/local/sbin/menagerie-vpn", "status", "--json"]

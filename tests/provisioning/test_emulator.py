@@ -230,7 +230,7 @@ def test_swapped_bmcs_and_a_changed_card_are_named_and_their_machines_are_left_a
 ) -> None:
     first, second, third = machines(local_cluster(1))
     there = site({first.name: [second.mac], second.name: [first.mac], third.name: ["b8:59:9f:77:77:77"]})
-    looked = menagerie("machines", "check", "lynx", "--json")
+    looked = menagerie("status", "lynx", "machines", "--json")
     assert looked.code == 1
     found = {one["name"]: one["problems"][0] for one in looked.json["machines"]}
     assert {problem["code"] for problem in found.values()} == {"INV-003"}

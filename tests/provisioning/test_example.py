@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.machines import app
+from cli.machines import install, render
+from cli.options import EPILOGS
 from cluster.load import load_cluster
 from operations.provisioning.machines import machines
 from tests.cli.terminal import Menagerie
@@ -20,10 +21,10 @@ FIRST = "02-00-0a-08-01-0b"
 
 
 def commands() -> list[list[str]]:
-    """Every `machines ... jaguar ...` that is written for operators, as words."""
+    """Every `machines ... jaguar ...` and `status jaguar machines ...` that is written for operators, as words."""
     texts = [path.read_text() for path in sorted((ROOT / "docs").rglob("*.md"))]
-    texts += [command.epilog or "" for command in app.registered_commands]
-    found = re.findall(r"\bmachines \w+ jaguar[^#`|\n]*", "\n".join(texts))
+    texts += [EPILOGS[verb] for verb in (install, render)]
+    found = re.findall(r"\b(?:machines \w+ jaguar|status jaguar machines)[^#`|\n]*", "\n".join(texts))
     return [shlex.split(re.split(r" {2,}", text)[0]) for text in found]
 
 
@@ -48,7 +49,7 @@ def test_the_files_of_the_first_machine_are_the_ones_kept(menagerie: Menagerie, 
 def test_what_docs_and_help_pages_say_of_it_means_machines_that_it_has() -> None:
     cluster = load_cluster(ROOT / "inventories" / "jaguar" / "cluster.yaml")
     told = commands()
-    assert {words[1] for words in told} == {"render", "check", "install"}
+    assert {" ".join(words[:2]) for words in told} == {"machines render", "status jaguar", "machines install"}
     for words in told:
         limits = [words[at + 1] for at, word in enumerate(words) if word in ("--limit", "--wipe")]
         assert machines(cluster, limits), words

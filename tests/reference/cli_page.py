@@ -9,7 +9,7 @@ from typing import Any
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from cli.main import app
+from cli import main
 from tests.reference import markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
@@ -24,7 +24,7 @@ _TYPES = {int: "NUMBER", float: "NUMBER", str: "TEXT", Path: "FILE"}
 
 def rendered() -> str:
     """The page."""
-    top = get_command(app)
+    top = get_command(main.app)
     verbs = list(_verbs(top, ()))
     rows = [(_link(words), markdown.prose(_first(verb))) for words, verb in verbs if not isinstance(verb, TyperGroup)]
     examples, codes = _epilog(top)
@@ -38,7 +38,7 @@ def rendered() -> str:
 def _verbs(group: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Verbs and groups of verbs by name, a group before its verbs."""
     for name, command in sorted(group.commands.items()):
-        yield (*words, name), command
+        yield (*words, name), main.command(command.verb) if hasattr(command, "verb") else command
         if isinstance(command, TyperGroup):
             yield from _verbs(command, (*words, name))
 

@@ -1,4 +1,4 @@
-"""docs/reference/spec.md: every key of cluster.yaml and of hosts files, from the JSON Schema that `menagerie schema` prints."""
+"""docs/reference/spec.md: every key of cluster.yaml and of hosts files, from the JSON Schema that `menagerie show schema` prints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ For operators who write a cluster's spec: every key of `cluster.yaml` and of a h
 limits. `make golden` writes this page from the JSON Schema.
 
 ```
-./menagerie schema > cluster.schema.json        # the same for editors: they complete and check as you type
+./menagerie show schema > cluster.schema.json        # the same for editors: they complete and check as you type
 ./menagerie check jaguar                        # the rules that look at more than one key, too
 ```
 

@@ -1,4 +1,4 @@
-"""`menagerie tenancy capacity`, and hosts in `tenancy show`, from the command line to a real API server."""
+"""`menagerie tenancy sync --hosts`, and hosts in `status CLUSTER tenancy`, from the command line to a real API server."""
 
 from __future__ import annotations
 
@@ -44,14 +44,15 @@ def menagerie(
         cluster = of_pools(build, {"workers": 3}, *(("workers", team, count) for team, count in given.items()))
         for place in ("cli.tenancy.checked", "cli.tenancy_capacity.checked"):
             monkeypatch.setattr(place, lambda _: cluster)
-        return command(monkeypatch, capsys)("tenancy", words[0], "lab", *words[1:], typed=typed)
+        line = ("status", "lab", "tenancy") if words[0] == "show" else ("tenancy", words[0], "lab")
+        return command(monkeypatch, capsys)(*line, *words[1:], typed=typed)
 
     yield call
     hosts.clear(server)
 
 
 def test_a_dry_run_says_every_move_and_changes_nothing(menagerie: Menagerie, server: Server) -> None:
-    ran = menagerie("capacity", "--dry-run", robotics=2)
+    ran = menagerie("sync", "--hosts", "--dry-run", robotics=2)
     # The class, five policies, each with its binding, and two hosts.
     assert (ran.code, ran.out) == (0, "lab: 13 changes; none was made\n")
     assert "workers-0: everybody -> robotics: robotics has an allocation of 2 hosts of workers" in ran.err
@@ -59,35 +60,35 @@ def test_a_dry_run_says_every_move_and_changes_nothing(menagerie: Menagerie, ser
 
 
 def test_it_asks_and_makes_the_moves_and_has_nothing_left(menagerie: Menagerie, server: Server) -> None:
-    ran = menagerie("capacity", robotics=2)
-    assert (ran.code, "./menagerie tenancy capacity lab --yes" in ran.err) == (2, True)
-    assert menagerie("capacity", robotics=2, typed="n\n").code == 1
-    ran = menagerie("capacity", robotics=2, typed="y\n")
+    ran = menagerie("sync", "--hosts", robotics=2)
+    assert (ran.code, "./menagerie tenancy sync lab --hosts --yes" in ran.err) == (2, True)
+    assert menagerie("sync", "--hosts", robotics=2, typed="n\n").code == 1
+    ran = menagerie("sync", "--hosts", robotics=2, typed="y\n")
     assert (ran.code, ran.out) == (0, "lab: 13 changes made\n"), ran.err
-    ran = menagerie("capacity", robotics=2)
+    ran = menagerie("sync", "--hosts", robotics=2)
     assert (ran.code, ran.out) == (0, "lab: hosts are in step with allocations; nothing to change\n")
 
 
 def test_much_that_is_taken_at_once_wants_a_word(menagerie: Menagerie, server: Server) -> None:
-    assert menagerie("capacity", "--yes", robotics=2).code == 0
-    ran = menagerie("capacity", "--yes", vision=2)
+    assert menagerie("sync", "--hosts", "--yes", robotics=2).code == 0
+    ran = menagerie("sync", "--hosts", "--yes", vision=2)
     assert (ran.code, ran.out) == (1, "lab: refused, nothing was changed\n")
     assert "refused: 2 of 2 hosts that are teams' would be taken from them" in ran.err
     assert teams(server)["workers-0"] == ("robotics", "robotics")
-    assert menagerie("capacity", "--yes", "--accept-loss", vision=2).code == 0
+    assert menagerie("sync", "--hosts", "--yes", "--accept-loss", vision=2).code == 0
 
 
 def test_what_waits_says_on_what_and_is_shown_with_who_borrows(menagerie: Menagerie, server: Server) -> None:
-    assert menagerie("capacity", "--yes", robotics=3).code == 0
+    assert menagerie("sync", "--hosts", "--yes", robotics=3).code == 0
     for number in range(3):
         run_on(server, f"workers-{number}", "team-robotics", f"train-{number}")
     until(lambda: hosts.gives_time(server, "team-vision", 120))
     run_on(server, "workers-0", "team-vision", "spare", priorityClassName=BORROWED)
-    ran = menagerie("capacity", "--yes", robotics=2, vision=1)
+    ran = menagerie("sync", "--hosts", "--yes", robotics=2, vision=1)
     assert (ran.code, ran.out) == (0, "lab: 1 changes made; 1 hosts wait for pods to end\n")
     assert "workers-2: robotics -> vision (closed to others)" in ran.err
     assert "; waits for team-robotics/train-2" in ran.err
-    assert "to end what they wait for: ./menagerie tenancy capacity lab --evict" in ran.err
+    assert "to end what they wait for: ./menagerie tenancy sync lab --hosts --evict" in ran.err
     ran = menagerie("show", robotics=2, vision=1)
     assert "workers  robotics  2 of 2 hosts: workers-0 (borrowed by team-vision/spare), workers-1\n" in ran.out
     assert "workers  vision  1 of 1 hosts: workers-2 (waits for team-robotics/train-2)\n" in ran.out
@@ -99,15 +100,15 @@ def test_what_waits_says_on_what_and_is_shown_with_who_borrows(menagerie: Menage
 
 
 def test_a_team_that_nobody_knows_is_told_and_the_others_get_theirs(menagerie: Menagerie, server: Server) -> None:
-    told = json.loads(menagerie("capacity", "--json", ghost=1, robotics=1).out)
+    told = json.loads(menagerie("sync", "--hosts", "--json", ghost=1, robotics=1).out)
     assert [text.partition(",")[0] for text in told["conflicts"]] == ["ghost has no namespace"]
     assert [(move["host"], move["after"], move["made"]) for move in told["moves"]] == [("workers-0", "robotics", True)]
-    assert menagerie("capacity", "--yes", ghost=1, robotics=1).code == 1
+    assert menagerie("sync", "--hosts", "--yes", ghost=1, robotics=1).code == 1
 
 
 @pytest.mark.parametrize("words", [("--watch", "5"), ("--watch", "5", "--yes", "--accept-loss")])
 def test_a_service_is_not_asked_and_accepts_no_loss(menagerie: Menagerie, words: tuple[str, ...]) -> None:
-    assert menagerie("capacity", *words).code == 2
+    assert menagerie("sync", "--hosts", *words).code == 2
 
 
 def test_a_service_gives_a_host_that_joins_its_team(
@@ -125,6 +126,6 @@ def test_a_service_gives_a_host_that_joins_its_team(
 
     between_rounds(monkeypatch, pause)
     monkeypatch.setattr("cli.interrupts.end_children", lambda: None)
-    ran = menagerie("capacity", "--watch", "7", "--yes", robotics=3)
+    ran = menagerie("sync", "--hosts", "--watch", "7", "--yes", robotics=3)
     assert (ran.code, rounds) == (130, [7, 7])
     assert teams(server)["workers-2"] == ("robotics", "robotics")

@@ -34,7 +34,8 @@ def menagerie(
     def call(*words: str, typed: str | None = None, spec: dict[str, object] | None = None) -> Ran:
         tenancy = {"directory": {"file": "people.yaml"}} if spec is None else spec
         monkeypatch.setattr("cli.tenancy.checked", lambda _: build({"tenancy": tenancy or None}))
-        return command(monkeypatch, capsys)("tenancy", words[0], "lab", *words[1:], typed=typed)
+        line = ("status", "lab", "tenancy") if words[0] == "show" else ("tenancy", words[0], "lab")
+        return command(monkeypatch, capsys)(*line, *words[1:], typed=typed)
 
     return call
 

@@ -1,4 +1,4 @@
-"""Who goes before all others, on a real API server: people with rights in one namespace, and no `tenancy capacity` applied."""
+"""Who goes before all others, on a real API server: people with rights in one namespace, and no `tenancy sync --hosts` applied."""
 
 from __future__ import annotations
 

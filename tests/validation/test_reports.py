@@ -11,9 +11,8 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 import yaml
-from typer.main import get_command
 
-from cli.main import app
+from cli.main import named
 from stacks.validation.model import RULES, Report, Stage, StageResult
 from stacks.validation.reports import junit, sarif
 
@@ -193,7 +192,7 @@ def test_the_documentation_explains_every_id_and_every_stage() -> None:
 def test_the_ready_made_jobs_are_yaml_and_run_the_verb_with_options_that_it_has(name: str) -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "ci" / name).read_text()
     steps = str(yaml.safe_load(text))
-    known = {option for parameter in get_command(app).commands["validate"].params for option in parameter.opts}
+    known = {option for parameter in named("validate").params for option in parameter.opts}
     (line,) = (line for line in text.splitlines() if "./menagerie validate" in line)
     used = {word for word in line.split() if word.startswith("--")}
     assert used == {"--sarif", "--junit"} & known

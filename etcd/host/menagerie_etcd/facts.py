@@ -51,6 +51,7 @@ def _member(surgery: Surgery, units: Units) -> dict[str, Any]:
         "disk_free": disk.free,
         "disk_total": disk.total,
         "kept_aside": {path.name: _size(path) for path in surgery.kept_aside()},
+        "kept_aside_s": surgery.ages_aside(),
         "last_words": "" if metrics else last_words(units.said(member.unit)),
         **metrics,
     }

@@ -177,10 +177,10 @@ class Surgery:
 
     def forget(self, body: dict[str, Any]) -> dict[str, Any]:
         """{token} or {older_than_s}: remove what is kept aside, and nothing that is in use."""
-        now, gone = time.time(), []
+        gone, ages = [], self.ages_aside()
         token = _token(body) if "token" in body else ""
         for path in self.kept_aside():
-            age = now - path.stat().st_ctime  # a rename sets it
+            age = ages[path.name]
             of_token = path.name in (token, KEPT + token)
             if of_token if token else age > float(body["older_than_s"]):
                 shutil.rmtree(str(path))
@@ -199,6 +199,10 @@ class Surgery:
     def kept_aside(self) -> list[Path]:
         """Folders beside the data in use, by name."""
         return sorted(path for path in self.aside.glob("*") if path.is_dir())
+
+    def ages_aside(self) -> dict[str, float]:
+        """Folder that is kept aside -> for how many seconds."""
+        return {path.name: time.time() - path.stat().st_ctime for path in self.kept_aside()}  # a rename sets it
 
     def held(self) -> str:
         """The token of whoever stopped the member, "" where nobody did."""

@@ -119,7 +119,7 @@ def test_who_is_kept_out_is_told_by_whom_and_the_commands_that_help(
     assert text.startswith(
         'lab is locked by mia@ops-2 (pid 4711, since 2026-11-20 14:02 UTC, "etcd restore main"), last heard of '
     )
-    assert "./menagerie operations lab" in text
+    assert "./menagerie status lab operations" in text
     assert f"./menagerie unlock lab --operation {theirs.id} --take-over" in text
     no_clock(180, monkeypatch)
     with pytest.raises(LockedError) as dead, one_operation(lab, access, "up"):
@@ -252,7 +252,7 @@ def test_a_run_that_was_taken_over_notices_with_its_next_step(lab: Cluster, acce
         assert kept
         opened().replace(CURRENT, bob.to_bytes(), kept.version)
         held.done("wiped")
-    assert "./menagerie operations lab" in str(raised.value)
+    assert "./menagerie status lab operations" in str(raised.value)
     assert current(opened).run == bob.run
 
 
@@ -396,7 +396,7 @@ def test_a_record_that_moved_is_ended_where_it_moved_to(lab: Cluster, access: Ac
 
 def test_only_who_insists_unlocks_what_lives(access: Access, opened: Opened) -> None:
     theirs = take.take(opened(), record(holder=ELSEWHERE), print).record
-    with pytest.raises(RefusedError, match="./menagerie operations lab"):
+    with pytest.raises(RefusedError, match="./menagerie status lab operations"):
         unlock("lab", access, "another", take_over=True)
     with pytest.raises(LockedError):
         unlock("lab", access, theirs.id, take_over=False)

@@ -96,13 +96,13 @@ def test_a_plan_and_an_explanation_say_all_and_change_nothing(
     assert "grow region to 2 machines" in ran.out
     assert machines.size == 1
     waiting = next(pod for pod, node in bound(real).items() if not node and pod.startswith("train"))
-    ran = menagerie("autoscaler", "explain", "lab", f"default/{waiting}", "--json")
+    ran = menagerie("autoscaler", "plan", "lab", f"default/{waiting}", "--json")
     told = json.loads(ran.out)
     assert (told["fate"], told["reason"][:33]) == ("new", "on a new host of pool region: 1.0")
     assert "Insufficient cpu" in told["the scheduler says"]
-    ran = menagerie("autoscaler", "explain", "lab", "lab-region-i-1")
+    ran = menagerie("autoscaler", "plan", "lab", "lab-region-i-1")
     assert "which is of a Job, whose work would be lost" in ran.out
-    assert menagerie("autoscaler", "explain", "lab", "nobody").code == 2
+    assert menagerie("autoscaler", "plan", "lab", "nobody").code == 2
 
 
 def test_a_pass_asks_first_acts_and_tells_and_a_second_run_is_refused_while_one_acts(

@@ -1,0 +1,28 @@
+"""`show prices`: what a node of each pool in the region costs, as the expander knows it."""
+
+from __future__ import annotations
+
+from cli.output import console, print_json
+from cli.specs import checked
+from cluster.spec import Cluster
+
+
+def show(name: str, *, as_json: bool) -> None:
+    """From the spec."""
+    cluster = checked(name)
+    found = prices(cluster)
+    if as_json:
+        print_json({"pools": found})
+        return
+    for pool, price in found.items():
+        told = "no price is known" if price is None else f"{price:.4f} $/h"
+        console.print(f"{pool:<24} {cluster.spec.pools[pool].machine or '':<24} {told}")
+
+
+def prices(cluster: Cluster) -> dict[str, float | None]:
+    """Pool in the region -> dollars an hour."""
+    from controllers.expander.offers import prices_of
+
+    of = prices_of(cluster)
+    priced = {name: of(name, "").price for name, pool in cluster.spec.pools.items() if pool.machine is not None}
+    return {name: None if price is None else price / 1e6 for name, price in priced.items()}

@@ -1,0 +1,105 @@
+"""`check`, `verify` and `explain`: whether a spec is right, whether a cluster works, and what a code means."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cli import exits
+from cli.options import (
+    AllowUnknownOpt,
+    ClusterArg,
+    ClustersArg,
+    DryOpt,
+    JsonOpt,
+    OnlyOpt,
+    examples,
+    words,
+)
+from cli.output import console, print_json, print_problems
+from cli.specs import checked, load
+from cluster.load import clusters as known_clusters
+from cluster.project import ROOT
+from cluster.sources import told_checksums
+
+
+@examples(
+    ("check", "all in inventories/, also together"),
+    ("check lab", "one, by name"),
+    ("check new/cluster.yaml", "one that is not in inventories/ yet"),
+    ("check --allow-unknown", "a machine type newer than the catalogue"),
+    ("check --json", "for an editor or a CI job"),
+)
+def check(clusters: ClustersArg = None, allow_unknown: AllowUnknownOpt = False, as_json: JsonOpt = False) -> None:
+    """Check specs and the files they name; report all errors at once. Changes nothing.
+
+    Several specs are also checked against each other: names and address ranges.
+    Each error has file, line, column, a code, and the way out. `explain CODE` and
+    docs/reference/errors.md explain the codes. Exit code 2 if there is an error.
+    """
+    loaded, problems = load(clusters or known_clusters(ROOT), allow_unknown=allow_unknown, with_people=True)
+    failed = any(problem.is_error for problem in problems)
+    names = [one.cluster.name for one in loaded]
+    if as_json:
+        print_json({"clusters": names, "problems": [problem.to_json() for problem in problems]})
+    else:
+        print_problems(problems)
+        if not failed:
+            console.print(f"{len(names)} checked, no errors: {', '.join(names)}", markup=False)
+            for one in loaded:
+                lines = [f"  {line}" for line in told_checksums(one.cluster.spec)]
+                if lines and len(loaded) > 1:
+                    lines = [
+                        f"  of {len(lines) - 1}, without which `up` does not begin: ./menagerie check {one.cluster.name} names them"
+                    ]
+                if lines:
+                    console.print(
+                        "\n".join([f"{one.cluster.name} lacks checksums", *lines]), markup=False, soft_wrap=True
+                    )
+    raise typer.Exit(exits.BAD_INPUT if failed else exits.DONE)
+
+
+@examples(
+    ("verify lab", "every proof, minutes"),
+    ("verify lab --list", "what each does to the cluster"),
+    ("verify lab --dry-run", "which can run on this one"),
+    ("verify lab --only direct,vxlan", "some of them"),
+    ("verify lab --json", "what each proof saw"),
+)
+def verify(
+    cluster: ClusterArg,
+    only: OnlyOpt = None,
+    list_: Annotated[bool, typer.Option("--list", help="List the proofs and what each does to a cluster.")] = False,
+    dry_run: DryOpt = False,
+    as_json: JsonOpt = False,
+) -> None:
+    """Prove that a cluster works, and say how: traffic, DNS, logs, events etcd.
+
+    In the lab also by faults: stops the events etcd, kills an API server host and
+    etcd members, and repairs them. Exit code 1 if a proof fails, or all are skipped.
+    """
+    one = checked(cluster)
+    from cli import look
+
+    look.verify(one, only=words(only), list_only=list_, dry_run=dry_run, as_json=as_json)
+
+
+@examples(
+    ("explain ETC-001", "a code of `check`"),
+    ("explain locked", "a code of a failure, as --json prints it"),
+    ("explain", "all codes"),
+)
+def explain(
+    code: Annotated[
+        str | None, typer.Argument(metavar="CODE", help="A code of `check`, or of a failure. Without it: all.")
+    ] = None,
+    as_json: JsonOpt = False,
+) -> None:
+    """Explain a code of `check`, such as ETC-001, or of a failure, such as locked.
+
+    docs/reference/errors.md has all codes of `check`. Exit code 2 for a code that does not exist.
+    """
+    from cli import explained
+
+    explained.explain(code, as_json=as_json)

@@ -1,0 +1,153 @@
+"""Every verb: whether it changes something, what it asks, and that an option means one thing wherever it is."""
+
+from __future__ import annotations
+
+import inspect
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from cli import verbs
+from cli.main import named
+from tests.cli.terminal import Menagerie
+
+ASKS = """
+    autoscaler run, configure, controllers apply, controllers remove, destroy, etcd defragment, etcd forget,
+    etcd recover-space, etcd replace, etcd restore, etcd roll, keys rotate, machines install, reboot, repair, tenancy sync,
+    unlock, up, upgrade, vpn configure
+"""
+"""They change something, and ask first: they take --yes."""
+ASKS_NOTHING = {
+    "controllers image": "pushes to the place that it is given",
+    "etcd backup": "adds a backup",
+    "etcd move-leader": "the etcd serves all the time",
+    "machines render": "writes to the folder that it is given",
+    "roce test": "loads the fabric, and changes no setting",
+    "secret": "asks for the secret itself",
+    "verify": "runs in CI; --list says what each proof does",
+    "vpn request": "keeps keys that are there",
+}
+"""They change something without a question, because of this."""
+LOOKS = """
+    audit, autoscaler plan, autoscaler simulate, capacity, ceph facts, ceph render, check, expander run, explain, kubeconfig,
+    list, roce plan, show, status, validate
+"""
+"""They change nothing but a file that they are told to write."""
+HOLDS = """
+    configure, controllers apply, controllers remove, destroy, etcd defragment, etcd forget, etcd move-leader,
+    etcd recover-space, etcd replace, etcd restore, etcd roll, keys rotate, reboot, repair, tenancy sync, up, upgrade
+"""
+"""They hold the cluster, and so can wait for it. `up` and `destroy` go on where the bucket of records does not answer."""
+EVERY = [verb.name for verb in verbs.every()]
+
+
+def names(table: str) -> set[str]:
+    return {" ".join(name.split()) for name in table.split(",")}
+
+
+def options(name: str) -> dict[str, Any]:
+    return {
+        option: each for each in named(name).params for option in (*each.opts, *each.secondary_opts) if option[0] == "-"
+    }
+
+
+OPTIONS = {name: options(name) for name in EVERY}
+
+
+def test_every_verb_is_in_one_table_and_there_are_about_forty() -> None:
+    looks, asks, never = names(LOOKS), names(ASKS), set(ASKS_NOTHING)
+    assert sorted([*looks, *asks, *never]) == sorted(EVERY)
+    assert {verb.name for verb in verbs.every() if verb.changes} == asks | never
+    assert len(EVERY) <= 44
+
+
+@pytest.mark.parametrize("name", sorted(names(ASKS) | set(ASKS_NOTHING)))
+def test_every_verb_that_changes_something_has_a_dry_run_and_asks_or_says_why_not(name: str) -> None:
+    assert "--dry-run" in OPTIONS[name]
+    assert ("--yes" in OPTIONS[name]) is (name in names(ASKS))
+
+
+@pytest.mark.parametrize("name", sorted(names(LOOKS)))
+def test_no_verb_that_looks_has_a_dry_run_or_asks(name: str) -> None:
+    assert {"--dry-run", "--yes"} & set(OPTIONS[name]) == set()
+
+
+def test_every_verb_that_holds_the_cluster_can_wait_for_it_and_go_on_without_its_record() -> None:
+    assert {name for name in EVERY if "--wait" in OPTIONS[name]} == names(HOLDS) | {"status"}
+    assert {name for name in EVERY if "--without-record" in OPTIONS[name]} == names(HOLDS) - {"up", "destroy"}
+
+
+def test_an_option_has_one_meaning_type_and_metavar_whichever_verb_takes_it() -> None:
+    found: dict[str, dict[tuple[object, ...], list[str]]] = defaultdict(lambda: defaultdict(list))
+    for name, known in OPTIONS.items():
+        for option, each in known.items():
+            if option not in ("--help", "-h"):
+                kind = (
+                    each.help,
+                    each.metavar,
+                    each.is_flag,
+                    each.multiple,
+                    str(each.type_descriptor.annotation),
+                    tuple(each.opts),
+                )
+                found[option][kind].append(name)
+    assert {option: dict(kinds) for option, kinds in found.items() if len(kinds) > 1} == {}
+
+
+def test_no_former_name_of_an_option_is_left() -> None:
+    gone = {"--check", "--batch", "--at-once", "--jobs", "--every", "--back-timeout", "--to"}
+    assert {name: gone & set(known) for name, known in OPTIONS.items() if gone & set(known)} == {}
+
+
+def test_every_line_of_the_help_page_fits_80_columns(menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    page = menagerie("--help")
+    for group, listed in verbs.GROUPS.items():
+        assert f"─ {group} ─" in page.out
+        for verb in listed:
+            assert f"│ {verb.name:<19}  {verb.says} " in page.out, verb.name
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_help_of_a_verb_has_examples_of_it_that_fit_80_columns(
+    menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    page = menagerie(*name.split(), "--help")
+    assert page.code == 0
+    said, _, shown = page.out.partition("Examples")
+    assert inspect.cleandoc(str(named(name).help)).splitlines()[0].split()[0] in said
+    lines = [line.strip() for line in shown.partition("A line of a trace")[0].splitlines() if line.strip()]
+    assert lines
+    assert [line for line in lines if not line.startswith((f"./menagerie {name}", ".menagerie/bin/kubectl"))] == []
+
+
+@pytest.mark.parametrize("noun", sorted(verbs.NOUNS))
+def test_a_noun_lists_its_verbs(menagerie: Menagerie, noun: str) -> None:
+    page = menagerie(noun, "--help")
+    own = [name.split()[1] for name in EVERY if name.split()[0] == noun]
+    assert own
+    assert [verb for verb in own if f"│ {verb} " not in page.out] == []
+
+
+@pytest.mark.parametrize("given", ["90", "90s", "1.5m"])
+def test_a_time_is_plain_seconds_or_has_a_unit(given: str) -> None:
+    from cli.options import seconds
+
+    assert seconds(given) == 90.0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status", "lab", "--watch", "soon"),
+        ("repair", "lab", "--watch", "0.2"),
+        ("reboot", "lab", "--drain-timeout", "5x"),
+        ("up", "lab", "--wait", "-1"),
+    ],
+)
+def test_what_is_no_time_is_refused_by_the_name_of_its_option(menagerie: Menagerie, words: tuple[str, ...]) -> None:
+    ran = menagerie(*words)
+    assert (ran.code, ran.out) == (2, "")
+    assert words[-2] in ran.err
