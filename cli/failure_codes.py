@@ -53,6 +53,7 @@ _BY_EXIT_CODE: dict[int, dict[str, str]] = {
         "expander": "The expander cannot be started.",
         "foreign-file": "The file at that path was not written by Menagerie. It was not touched.",
         "foreign-rings": "This checkout's configuration is older than the keys that the stack was built with.",
+        "init-refused": "No spec can be written for what was asked. Nothing was written.",
         "keeps-data": "The stack holds protected data, and --with-data is missing.",
         "machines-refused": "Some machines must not be installed. Nothing was touched.",
         "newer-data": "A newer Menagerie wrote it. Use a checkout that is as new.",

@@ -28,8 +28,8 @@ _FILES = ("cluster", "hosts")
 
 @examples(
     ("show flows jaguar", "who talks to whom"),
-    ("show topology ibis > ibis.svg", "a picture"),
-    ("show topology ibis -o ibis.html", "a page with tables"),
+    ("show topology lab > ibis.svg", "a picture"),
+    ("show topology lab -o ibis.html", "a page with tables"),
     ("show policies", "the rules of `validate`"),
     ("show schema > cluster.schema.json", "of cluster.yaml"),
     ("show schema hosts > hosts.schema.json", "of hosts.yaml"),
@@ -59,8 +59,9 @@ def show(
     policies: the rules that `validate` applies to all resources of a stack.
     docs/reference/policies.md explains them.
     schema: the JSON Schema of cluster.yaml or hosts.yaml. An editor with a YAML language
-    server completes and explains every key if the first line of the file is:
-    # yaml-language-server: $schema=cluster.schema.json
+    server completes and explains every key if the first line of the file is, as in
+    one that `init` writes:
+    # yaml-language-server: $schema=../../cluster/schemas/cluster.schema.json
     outputs: what the stack of a built cluster hands over, as JSON, without secrets.
     vpn: the settings of every tunnel, for a router of any make. Names keys, never
     prints them. Gateways have public addresses after the first `up`.

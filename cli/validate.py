@@ -39,7 +39,7 @@ _COLOURS = {"error": "red", "warning": "yellow"}
 @examples(
     ("validate", "every cluster that is in a cloud"),
     ("validate horus ibis", "some of them"),
-    ("validate new/cluster.yaml", "one that is not in inventories/ yet"),
+    ("validate examples/horus", "one that is not in inventories/"),
     ("validate --parallel 1", "where there is little memory"),
     ("validate --json", "for a machine"),
     ("validate --sarif out.sarif", "for a code host; docs/how-to/ci.md"),

@@ -21,6 +21,7 @@ class Verb(NamedTuple):
 
 GROUPS: dict[str, tuple[Verb, ...]] = {
     "Clusters": (
+        Verb("init", "init:init", "Write a small, commented spec for a new cluster", True),
         Verb("up", "clusters:up", "Build a cluster, or bring it to its spec", True),
         Verb("status", "status:status", "Show the health of the fleet, a cluster, or one part"),
         Verb("show", "show:show", "Show what a spec describes, and what a stack outputs"),

@@ -7,10 +7,11 @@ that is written; which is for the caller to tell from how it begins.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from cluster.errors import RefusedError
@@ -70,6 +71,20 @@ def replace(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+
+
+def new_folder(path: Path, files: Mapping[str, str]) -> None:
+    """Make a folder with these files, whole or not at all. FileExistsError where there is something of its name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # One level deeper than its neighbours, so that nobody takes it for one of them.
+    with tempfile.TemporaryDirectory(prefix=".new-", dir=path.parent) as hidden:
+        made = Path(hidden) / path.name
+        made.mkdir()
+        for name, text in files.items():
+            replace(made / name, text.encode())
+        if os.path.lexists(path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        os.rename(made, path)
 
 
 def bears(mark: str) -> Is:

@@ -40,6 +40,7 @@ UNDER_THE_ENGINE = {
     "simcloud/test_interruptions.py": "simcloud",
     "validation/test_stages.py": "validation",
     "validation/test_fleet.py": "validation",
+    "validation/test_whole_clusters.py": "validation-whole",
 }
 
 # Files whose tests run programs (etcd, API servers, Ansible, BMCs, the command itself): seconds each, most of them spent waiting.

@@ -41,7 +41,7 @@ _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_len
 
 
 class Pack(analyzer_pb2_grpc.AnalyzerServicer):
-    """One run of an engine. The stack has the name of its cluster."""
+    """One run of an engine."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -71,10 +71,15 @@ class Pack(analyzer_pb2_grpc.AnalyzerServicer):
         self, request: pb.AnalyzerStackConfigureRequest, context: grpc.ServicerContext
     ) -> pb.AnalyzerStackConfigureResponse:
         try:
-            self._cluster = load_cluster(find_cluster(request.stack, self._root))
+            self._cluster = load_cluster(find_cluster(self._spec(request), self._root))
         except SpecError as error:
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, f"no policies for stack {request.stack}: {error}")
         return pb.AnalyzerStackConfigureResponse()
+
+    def _spec(self, request: pb.AnalyzerStackConfigureRequest) -> str:
+        """As `stacks.plain` has it: what the stack's configuration names, or the stack's own name."""
+        given = request.config.get(f"{request.project}:spec")
+        return str(self._root / given) if given else request.stack
 
     def Configure(self, request: pb.ConfigureAnalyzerRequest, context: Any) -> empty_pb2.Empty:
         return empty_pb2.Empty()

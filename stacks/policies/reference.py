@@ -36,7 +36,7 @@ The same rules, asked by the engine about what it plans or has made; an `error` 
 engine that is built here (3.259) takes an executable for a pack; an older one may not. It speaks with it in a
 protocol that comes with Pulumi's SDK; so nothing else is installed. pulumi-policy is not used: its newest release
 (1.21.0) wants protobuf 5.29, and `requirements.lock` has 6.33. The stack's name must be that of a cluster in
-`inventories/`.
+`inventories/`, or its configuration must name the spec (`spec`).
 """
 
 

@@ -14,19 +14,20 @@ from tests.bench.figures import Figure, table
 from tests.bench.group import CommandError, Group
 
 SECONDS_AIM, MEMORY_AIM_MB, RESOURCES_AIM = 60.0, 500.0, 60.0
-SMALL = ROOT / "docs" / "examples"
+SMALL = sorted((ROOT / "examples").glob("*-small"))
+LARGER = sorted({file.parent for file in (ROOT / "examples").glob("*/cluster.yaml")} - {*SMALL})
 
 
 def measure(say: Callable[[str], None]) -> list[Figure]:
-    """Validate the clusters of ``inventories/`` twice, for their time and for their memory, and each small one."""
+    """Validate the larger examples twice, for their time and for their memory, and each small one."""
     with Group() as group:
-        seconds = _validated(group)[0]["seconds"]
+        seconds = _validated(group, LARGER)[0]["seconds"]
         say(f"validate: {seconds:.1f} s")
         peaks = {}
         for jobs in (None, 1):
-            peaks[jobs] = _validated(group, jobs=jobs, sample_memory=True)[1]
+            peaks[jobs] = _validated(group, LARGER, jobs, sample_memory=True)[1]
             say(f"validate, {jobs or 'all'} at a time: {sum(peaks[jobs].values()) / 1e6:.0f} MB")
-        small = _validated(group, sorted(SMALL.glob("*.yaml")))[0]
+        small = _validated(group, SMALL)[0]
     return summary(seconds, peaks, small)
 
 
@@ -57,7 +58,7 @@ def made(cluster: Mapping[str, Any]) -> int:
 
 
 def _validated(
-    group: Group, clusters: Iterable[Path] = (), jobs: int | None = None, *, sample_memory: bool = False
+    group: Group, clusters: Iterable[Path], jobs: int | None = None, *, sample_memory: bool = False
 ) -> tuple[dict[str, Any], Mapping[str, int]]:
     """The report, and the memory of each process."""
     wanted = [*map(str, clusters), *(["--parallel", str(jobs)] if jobs else [])]

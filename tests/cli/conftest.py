@@ -14,7 +14,8 @@ from cluster.load import load_cluster
 from cluster.spec import Cluster
 from tests.cli.terminal import Menagerie, command
 
-INVENTORIES = Path(__file__).resolve().parents[2] / "inventories"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES, INVENTORIES = ROOT / "examples", ROOT / "inventories"
 LAB = INVENTORIES / "lab"
 
 
@@ -28,7 +29,8 @@ def _read_once() -> Iterator[None]:
         return plain(path)
 
     def read(path: Path) -> Any:
-        return kept(path, Path.cwd()) if load.real(path).is_relative_to(INVENTORIES) else plain(path)
+        own = any(load.real(path).is_relative_to(folder) for folder in (EXAMPLES, INVENTORIES))
+        return kept(path, Path.cwd()) if own else plain(path)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(load, "_read", read)
@@ -68,6 +70,18 @@ def spec(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The checkout that the command works in: the lab and the larger examples are its clusters."""
+    folder = tmp_path / "checkout"
+    (folder / "inventories").mkdir(parents=True)
+    for cluster in (LAB, *(EXAMPLES / name for name in ("horus", "ibis", "jaguar"))):
+        (folder / "inventories" / cluster.name).symlink_to(cluster)
+    for module in ("cli.proof", "cli.specs", "cli.status", "cli.validate"):
+        monkeypatch.setattr(f"{module}.ROOT", folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from tests.cli.conftest import Menagerie
 from tests.scheduling.expander.asking import Authority
 
 ROOT = Path(__file__).resolve().parents[2]
-GIBBON = str(ROOT / "docs/examples/gcp-small.yaml")
+GIBBON = str(ROOT / "examples/gcp-small/cluster.yaml")
 
 
 def test_pools_are_listed_with_what_is_known_of_their_prices(menagerie: Menagerie) -> None:

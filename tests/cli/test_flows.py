@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from itertools import product
 
+from tests.cli.conftest import EXAMPLES
+
 
 def test_the_flows_of_a_cluster_are_told_from_its_spec_alone(menagerie):
-    told = menagerie("show", "flows", "jaguar")
+    told = menagerie("show", "flows", str(EXAMPLES / "jaguar"))
     assert told.code == 0
     assert "to API server" in told.out
     assert "worker in the region" not in told.out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_what_is_not_ok_ends_with_the_command_that_helps(menagerie: Menagerie, s
 
 
 def test_without_a_cluster_there_is_a_row_for_each_and_only_the_built_ones_count(
-    menagerie: Menagerie, seen: list[Status]
+    menagerie: Menagerie, seen: list[Status], fleet: Path
 ) -> None:
     seen += [Status("lab", "https://x", (GOOD,)), Status("lab", "https://x", (GOOD, BAD))]
     ran = menagerie("status")

@@ -4,9 +4,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.cli.conftest import EXAMPLES
+
 
 def test_a_drawing_goes_to_standard_output_and_nothing_else_does(menagerie):
-    told = menagerie("show", "topology", "jaguar")
+    told = menagerie("show", "topology", str(EXAMPLES / "jaguar"))
     assert told.code == 0
     assert ET.fromstring(told.out).tag.endswith("svg")
 

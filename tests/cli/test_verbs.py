@@ -21,6 +21,7 @@ ASKS = """
 ASKS_NOTHING = {
     "controllers image": "pushes to the place that it is given",
     "etcd backup": "adds a backup",
+    "init": "adds a folder, and touches none that is there",
     "etcd move-leader": "the etcd serves all the time",
     "machines render": "writes to the folder that it is given",
     "roce test": "loads the fabric, and changes no setting",

@@ -11,8 +11,10 @@ from typer.testing import CliRunner
 from cli.main import app
 from operations import gateways, router_requests
 from operations.router_requests import Requested
+from tests.cli.conftest import EXAMPLES
 
 RUNNER = CliRunner()
+HORUS = str(EXAMPLES / "horus")
 GOOD = Requested("sjc1/edge-1", Path("vpn/edge-1.pem.csr"))
 BAD = Requested("sjc1/edge-2", None, "Connection refused")
 
@@ -21,12 +23,12 @@ BAD = Requested("sjc1/edge-2", None, "Connection refused")
 def test_each_router_is_told_of_and_one_without_a_request_is_a_failure(monkeypatch, found, code) -> None:
     asked: list[tuple[str, ...]] = []
     monkeypatch.setattr(router_requests, "request", lambda _, __, only, **_how: asked.append(tuple(only)) or found)
-    plain = RUNNER.invoke(app, ["vpn", "request", "horus", "--router", "sjc1/edge-1,sjc1/edge-2"])
+    plain = RUNNER.invoke(app, ["vpn", "request", HORUS, "--router", "sjc1/edge-1,sjc1/edge-2"])
     assert plain.exit_code == code
     assert asked == [("sjc1/edge-1", "sjc1/edge-2")]
     assert "sjc1/edge-1: vpn/edge-1.pem.csr" in plain.stdout
     assert ("sjc1/edge-2: none, Connection refused" in plain.stdout) is bool(code)
-    as_json = RUNNER.invoke(app, ["vpn", "request", "horus", "--json"])
+    as_json = RUNNER.invoke(app, ["vpn", "request", HORUS, "--json"])
     assert [each["why"] for each in json.loads(as_json.stdout)["requests"]] == [each.why for each in found]
 
 
@@ -48,7 +50,7 @@ def test_show_prints_until_when_a_certificate_is_and_whom_the_router_believes(mo
     }  # fmt: skip
     monkeypatch.setattr(gateways, "known_gateways", lambda *_: ({}, {}))
     monkeypatch.setattr(gateways, "told", lambda *_: [tunnel])
-    done = RUNNER.invoke(app, ["show", "vpn", "horus"], env={"COLUMNS": "200"})
+    done = RUNNER.invoke(app, ["show", "vpn", HORUS], env={"COLUMNS": "200"})
     assert done.exit_code == 0, done.output
     assert words in done.stdout
     assert "believes  CN=end-0, if signed by the first of vpn/ca.pem" in done.stdout

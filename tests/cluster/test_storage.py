@@ -12,7 +12,7 @@ import yaml
 from cluster.spec import ClusterSpec
 from cluster.storage import block_disk, controllers_pool, has_block, has_file
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 CPU, GPU = {"machine": "c3-standard-8", "min": 1, "max": 4}, {"machine": "a3-highgpu-8g", "min": 1, "max": 4}
 NEWER = {"machine": "c4-standard-8", "min": 1, "max": 4}
 
@@ -22,7 +22,8 @@ Spec = Callable[..., ClusterSpec]
 @pytest.fixture
 def spec() -> Spec:
     def made(**changes: Any) -> ClusterSpec:
-        return ClusterSpec.model_validate({**yaml.safe_load((EXAMPLES / "gcp-small.yaml").read_text()), **changes})
+        example = yaml.safe_load((EXAMPLES / "gcp-small" / "cluster.yaml").read_text())
+        return ClusterSpec.model_validate({**example, **changes})
 
     return made
 

@@ -15,7 +15,7 @@ from components.control_plane.objects import path
 from network.addresses import plan
 from tests.digests import with_digests
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 CLOUDS = (Cloud.AWS, Cloud.AZURE, Cloud.GCP)
 _ID = "11111111-2222-3333-4444-555555555555"
 _PROJECT = "projects/research-kubernetes"
@@ -52,7 +52,7 @@ PARAMETERS: dict[Cloud, dict[str, dict[str, str]]] = {
 
 def cluster(cloud: Cloud, storage: Mapping[str, Any] | None = None, **changes: Any) -> Cluster:
     """The small cluster of a cloud, with drivers of both kinds unless `storage` says otherwise."""
-    spec = yaml.safe_load((EXAMPLES / f"{cloud}-small.yaml").read_text())
+    spec = yaml.safe_load((EXAMPLES / f"{cloud}-small" / "cluster.yaml").read_text())
     asked = {"file": True} if storage is None else storage
     return Cluster(spec=with_digests(ClusterSpec.model_validate({**spec, "storage": asked, **changes})))
 

@@ -90,7 +90,7 @@ def test_an_image_without_a_digest_is_never_pulled_by_its_tag() -> None:
 
 
 def test_up_says_of_which_images_it_needs_the_digest_and_how_it_is_obtained() -> None:
-    horus = load_cluster(ROOT / "inventories" / "horus" / "cluster.yaml")
+    horus = load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")
     with pytest.raises(RefusedError) as refused:
         refuse_unready(horus, {})
     assert "crane digest" in str(refused.value)

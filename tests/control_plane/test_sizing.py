@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.load import find_cluster, load_cluster
+from cluster.load import load_cluster
 from components.control_plane import flags, scheduler, sizing
 from network.addresses import plan
 
@@ -46,7 +46,7 @@ def test_a_size_is_the_most_nodes_that_pools_can_grow_to(build) -> None:
 
 
 def test_the_example_of_2500_machines_is_above_a_thousand() -> None:
-    jaguar = load_cluster(find_cluster("jaguar", ROOT))
+    jaguar = load_cluster(ROOT / "examples" / "jaguar" / "cluster.yaml")
     assert sizing.most_nodes(jaguar) == 2500
     assert yaml.safe_load(scheduler.render(jaguar))["clientConnection"]["qps"] == 200
 

@@ -23,12 +23,13 @@ from tests.programs import program
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ("operations.stack", "operations.build", "operations.record.store", "operations.configure")
+HORUS = str(ROOT / "examples" / "horus")
 THREE = ("a", "b", "c")
 
 
 @pytest.fixture
 def horus() -> Cluster:
-    return load_cluster(ROOT / "inventories" / "horus" / "cluster.yaml")
+    return load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def menagerie(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A backend in which another checkout has built horus: three resources."""
     cli, folder = program("pulumi"), tmp_path_factory.mktemp("made")
-    cluster = load_cluster(ROOT / "inventories" / "horus" / "cluster.yaml")
+    cluster = load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("operations.stack.pulumi_cli", lambda _: cli)
         patch.setenv("PULUMI_CONFIG_PASSPHRASE", "tests")
@@ -93,13 +94,13 @@ def left(backend: Path) -> int:
 
 def test_destroy_from_a_fresh_checkout_deletes_what_another_has_built(menagerie: Menagerie, shared: Path) -> None:
     assert left(shared) == len(THREE)
-    ran = menagerie("destroy", "horus", "--yes")
+    ran = menagerie("destroy", HORUS, "--yes")
     assert ran.code == 0, ran.err
     assert "horus is gone" in ran.out
     assert left(shared) == 0
 
 
-@pytest.mark.parametrize("words", [("status", "horus"), ("kubeconfig", "horus"), ("configure", "horus", "--yes")])
+@pytest.mark.parametrize("words", [("status", HORUS), ("kubeconfig", HORUS), ("configure", HORUS, "--yes")])
 def test_a_fresh_checkout_finds_the_stack_and_says_what_it_lacks(
     menagerie: Menagerie, shared: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,7 +122,7 @@ def test_a_destroy_of_a_stack_that_no_backend_knows_names_the_one_that_was_looke
     other = tmp_path / "empty"
     other.mkdir()
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{other}")
-    ran = menagerie("destroy", "horus", "--yes")
+    ran = menagerie("destroy", HORUS, "--yes")
     assert ran.code == 0, ran.err
     assert f"file://{other} knows no stack horus; nothing was deleted" in " ".join(ran.out.split())
     assert "nothing is left" not in ran.out
@@ -130,7 +131,7 @@ def test_a_destroy_of_a_stack_that_no_backend_knows_names_the_one_that_was_looke
 
 @pytest.mark.parametrize(
     "words",
-    [("destroy", "horus", "--yes"), ("status", "horus"), ("kubeconfig", "horus"), ("configure", "horus", "--yes")],
+    [("destroy", HORUS, "--yes"), ("status", HORUS), ("kubeconfig", HORUS), ("configure", HORUS, "--yes")],
 )
 def test_a_backend_that_can_not_be_read_is_an_error_of_its_own_kind_and_nothing_is_written(
     menagerie: Menagerie, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...]
@@ -151,7 +152,7 @@ def test_a_stack_in_the_checkout_is_not_forgotten_for_a_variable_that_names_anot
     shutil.copytree(shared, own)
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path / 'empty'}")
-    for words in (("destroy", "horus", "--yes"), ("status", "horus")):
+    for words in (("destroy", HORUS, "--yes"), ("status", HORUS)):
         ran = menagerie(*words)
         assert ran.code == 2
         assert f"horus has its stack in {own}" in " ".join(ran.err.split())
@@ -206,60 +207,60 @@ def test_a_preview_of_a_cluster_without_a_stack_leaves_no_record(
 
 READS = (
     "audit lab",
-    "autoscaler plan horus",
-    "autoscaler plan horus default/pod",
-    "autoscaler run horus --once --dry-run",
+    "autoscaler plan examples/horus",
+    "autoscaler plan examples/horus default/pod",
+    "autoscaler run examples/horus --once --dry-run",
     "capacity",
-    "capacity horus",
+    "capacity examples/horus",
     "ceph render lab --facts docs",
     "check",
     "configure lab --dry-run",
-    "controllers apply horus --dry-run",
+    "controllers apply examples/horus --dry-run",
     "controllers image --output image --dry-run",
-    "controllers remove horus --dry-run",
-    "etcd backup horus --dry-run",
-    "etcd defragment horus main --dry-run",
-    "etcd forget horus main --older-than 7d --dry-run",
-    "etcd move-leader horus main etcd-main-1 --dry-run",
-    "etcd recover-space horus main --dry-run",
-    "etcd replace horus main etcd-main-1 --dry-run",
-    "etcd restore horus main --dry-run",
-    "etcd roll horus --dry-run",
+    "controllers remove examples/horus --dry-run",
+    "etcd backup examples/horus --dry-run",
+    "etcd defragment examples/horus main --dry-run",
+    "etcd forget examples/horus main --older-than 7d --dry-run",
+    "etcd move-leader examples/horus main etcd-main-1 --dry-run",
+    "etcd recover-space examples/horus main --dry-run",
+    "etcd replace examples/horus main etcd-main-1 --dry-run",
+    "etcd restore examples/horus main --dry-run",
+    "etcd roll examples/horus --dry-run",
     "explain",
     "explain ETC-001",
     "keys rotate lab encryption --dry-run",
-    "kubeconfig horus",
+    "kubeconfig examples/horus",
     "list",
-    "machines render jaguar --output served --dry-run",
+    "machines render examples/jaguar --output served --dry-run",
     "reboot lab --dry-run",
-    "repair horus --dry-run",
-    "roce plan jaguar",
-    "roce test jaguar --dry-run",
-    "secret jaguar vpn-sjc1-edge-1 --dry-run",
-    "show flows horus",
-    "show outputs horus",
+    "repair examples/horus --dry-run",
+    "roce plan examples/jaguar",
+    "roce test examples/jaguar --dry-run",
+    "secret examples/jaguar vpn-sjc1-edge-1 --dry-run",
+    "show flows examples/horus",
+    "show outputs examples/horus",
     "show policies",
-    "show prices horus",
+    "show prices examples/horus",
     "show schema",
     "show schema hosts",
-    "show topology horus",
-    "show vpn jaguar",
+    "show topology examples/horus",
+    "show vpn examples/jaguar",
     "status",
-    "status horus",
-    "status horus backups",
-    "status horus controllers",
-    "status horus etcd",
-    "status horus keys",
-    "status horus operations",
-    "status horus tenancy",
-    "status jaguar machines",
+    "status examples/horus",
+    "status examples/horus backups",
+    "status examples/horus controllers",
+    "status examples/horus etcd",
+    "status examples/horus keys",
+    "status examples/horus operations",
+    "status examples/horus tenancy",
+    "status examples/jaguar machines",
     "status lab links",
-    "tenancy sync horus --dry-run",
-    "tenancy sync horus --hosts --dry-run",
-    "unlock horus --operation 4f1c2a9b --dry-run",
+    "tenancy sync examples/horus --dry-run",
+    "tenancy sync examples/horus --hosts --dry-run",
+    "unlock examples/horus --operation 4f1c2a9b --dry-run",
     "upgrade lab --dry-run",
-    "verify horus",
-    "verify horus --dry-run",
+    "verify examples/horus",
+    "verify examples/horus --dry-run",
 )
 """Every verb that only looks, and dry runs of those that change something."""
 ELSEWHERE = frozenset(
@@ -286,7 +287,7 @@ def test_no_look_and_no_dry_run_writes_anything_for_a_cluster_that_is_not_built(
     left_out = shutil.ignore_patterns(".venv", ".git", ".*_cache", "__pycache__", ".menagerie", "tests", ".hypothesis")
     shutil.copytree(ROOT, checkout, symlinks=True, ignore=left_out)
     home.mkdir()
-    spec = checkout / "inventories" / "horus" / "cluster.yaml"
+    spec = checkout / "examples" / "horus" / "cluster.yaml"
     spec.write_text(f"{spec.read_text()}autoscaler: {{}}\n")
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "MENAGERIE_CACHE") if name in os.environ}
     cache = os.environ.get("MENAGERIE_CACHE") or str(Path.home() / ".cache" / "menagerie")

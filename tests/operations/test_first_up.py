@@ -43,7 +43,7 @@ class Built:
 
 @pytest.fixture
 def horus() -> Cluster:
-    return load_cluster(ROOT / "inventories" / "horus" / "cluster.yaml")
+    return load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")
 
 
 @pytest.fixture(autouse=True)

@@ -39,7 +39,7 @@ NAME = "resource-aws-v"
 
 @pytest.fixture(scope="module")
 def horus() -> Cluster:
-    return load_cluster(ROOT / "inventories" / "horus" / "cluster.yaml")
+    return load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")
 
 
 @pytest.fixture

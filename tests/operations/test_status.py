@@ -46,7 +46,7 @@ from operations.status.versions import skew
 from stacks.certificates import new_authority
 from tests.operations.conftest import FakeAccess, FakeServer, outputs
 
-AWS = Path(__file__).parents[2] / "docs" / "examples" / "aws-small.yaml"
+AWS = Path(__file__).parents[2] / "examples" / "aws-small" / "cluster.yaml"
 CSV = (
     "# pxname,svname,status,weight\n"
     "api,FRONTEND,OPEN,\n"

@@ -14,7 +14,7 @@ from cluster.load import load_cluster
 from cluster.spec import Cluster
 from operations.status import tunnels
 
-JAGUAR = Path(__file__).parents[2] / "inventories" / "jaguar" / "cluster.yaml"
+JAGUAR = Path(__file__).parents[2] / "examples" / "jaguar" / "cluster.yaml"
 UP = {"connection": "jaguar-1", "ike": "ESTABLISHED", "bgp": "Established", "since": "01:12:40", "routes": 12}
 DOWN = {"connection": "jaguar-2", "ike": "NONE", "bgp": "Active", "since": "never", "routes": 0}
 

@@ -30,7 +30,7 @@ def commands() -> list[list[str]]:
 
 def test_the_files_of_the_first_machine_are_the_ones_kept(menagerie: Menagerie, tmp_path: Path) -> None:
     """MENAGERIE_UPDATE_GOLDEN=1 rewrites them; review the difference."""
-    ran = menagerie("machines", "render", "jaguar", "-o", str(tmp_path))
+    ran = menagerie("machines", "render", str(ROOT / "examples" / "jaguar"), "-o", str(tmp_path))
     assert (ran.code, "2500 machines, 10003 files changed" in ran.out) == (0, True), ran.err
     served = tmp_path / "sjc1" / "machines"
     files = [served / f"{FIRST}.ipxe", *(served / FIRST).iterdir()]
@@ -47,7 +47,7 @@ def test_the_files_of_the_first_machine_are_the_ones_kept(menagerie: Menagerie, 
 
 
 def test_what_docs_and_help_pages_say_of_it_means_machines_that_it_has() -> None:
-    cluster = load_cluster(ROOT / "inventories" / "jaguar" / "cluster.yaml")
+    cluster = load_cluster(ROOT / "examples" / "jaguar" / "cluster.yaml")
     told = commands()
     assert {" ".join(words[:2]) for words in told} == {"machines render", "status jaguar", "machines install"}
     for words in told:
@@ -55,9 +55,9 @@ def test_what_docs_and_help_pages_say_of_it_means_machines_that_it_has() -> None
         assert machines(cluster, limits), words
 
 
-@pytest.mark.parametrize("name", ["horus", "ibis", "lab"])
+@pytest.mark.parametrize("folder", ["examples/horus", "examples/ibis", "inventories/lab"])
 def test_a_cluster_without_provisioning_says_where_it_is_explained(
-    menagerie: Menagerie, tmp_path: Path, name: str
+    menagerie: Menagerie, tmp_path: Path, folder: str
 ) -> None:
-    ran = menagerie("machines", "render", name, "-o", str(tmp_path))
+    ran = menagerie("machines", "render", str(ROOT / folder), "-o", str(tmp_path))
     assert (ran.code, "docs/how-to/provisioning.md" in ran.err) == (2, True)

@@ -28,7 +28,7 @@ limits. `make golden` writes this page from the JSON Schema.
 - A default of *none* means that the key may be left out; its meaning says what follows.
 - `<pool>`, `<site>` and the like stand for names that you choose. `[]` stands for each entry of a list.
 - The [kinds of values](#kinds-of-values) are at the end.
-- `docs/examples/` has a small cluster for each cloud.
+- `./menagerie init` writes a small cluster; `examples/` has a small one for each cloud, and larger ones.
 """
 _ENTRIES = {
     "sites": ("site",),

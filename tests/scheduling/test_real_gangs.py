@@ -18,7 +18,7 @@ pytestmark = pytest.mark.xdist_group("scheduling_gangs")
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PODS = "/api/v1/namespaces/default/pods"
 GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "jobs"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "jobs"
 
 
 @pytest.fixture(scope="module")

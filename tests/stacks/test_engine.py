@@ -105,7 +105,7 @@ def plugin() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def life(plugin: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
     """Made by an engine that starts its own plugins, found as it was, and every ring of `ROTATED` rotated to its end."""
-    horus = load_cluster(ROOT / "inventories" / "horus" / "cluster.yaml")
+    horus = load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")
     life = Life(horus, _keys(horus), tmp_path_factory.mktemp("life"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PULUMI_CONFIG_PASSPHRASE", "of this test")

@@ -17,13 +17,13 @@ from stacks.aws import rules as aws
 from stacks.azure import rules as azure
 from stacks.gcp import rules as gcp
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 BOTH = {Protocol.TCP, Protocol.UDP}
 FIRST, LAST = 30000, 32767
 
 
 def cluster_of(cloud, **node_ports):
-    cluster = load_cluster(EXAMPLES / f"{cloud}-small.yaml")
+    cluster = load_cluster(EXAMPLES / f"{cloud}-small" / "cluster.yaml")
     network = cluster.spec.network.model_copy(update={"node_ports": NodePorts.model_validate(node_ports)})
     return cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"network": network})})
 

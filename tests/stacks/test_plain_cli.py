@@ -46,7 +46,7 @@ class Checkout:
 
     def write(self, changes: Mapping[str, object]) -> None:
         """The small example, changed at its top."""
-        example = ROOT / "docs" / "examples" / "gcp-small.yaml"
+        example = ROOT / "examples" / "gcp-small" / "cluster.yaml"
         sums = {each.source: "0" * 64 for each in without_checksum(load_cluster(example).spec)}
         spec = {**yaml.safe_load(example.read_text()), "artefacts": {"sha256": sums}, **changes}
         file = self.folder / "inventories" / STACK / "cluster.yaml"

@@ -11,11 +11,12 @@ import pulumi
 import pulumi_aws as aws
 import pytest
 from google.protobuf import empty_pb2, struct_pb2
+from pulumi import automation
 from pulumi.automation import CommandError
 from pulumi.runtime.proto import analyzer_pb2 as pb
 
 from cluster.errors import FailedError
-from cluster.load import find_cluster, load_cluster
+from cluster.load import load_cluster
 from cluster.spec import Cluster
 from sandbox.simcloud.rules import Offers
 from stacks import policies
@@ -24,7 +25,7 @@ from stacks.validation import fleet
 from stacks.validation.account import opened
 
 PACK = ROOT / "stacks" / "plugins" / "menagerie-policies"
-STACK = "horus"
+STACK, SPEC = "horus", "examples/horus/cluster.yaml"
 TAGS = {"menagerie": "true", "cluster": STACK}
 SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270", "value": "hush"}
 
@@ -51,8 +52,9 @@ def previewed(folder: Path, *, careless: bool) -> set[tuple[str, str]]:
     except FailedError:
         pytest.skip("pulumi is not built; `make lab` and `make test` build it")
     events: list[Any] = []
-    cluster = load_cluster(find_cluster(STACK, ROOT))
+    cluster = load_cluster(ROOT / SPEC)
     with opened(cluster, program(careless=careless), engine, folder, Offers()) as account:
+        account.stack._stack.set_config("spec", automation.ConfigValue(SPEC))
         try:
             account.stack._stack.preview(policy_packs=[str(PACK)], on_event=events.append)
             assert not careless
@@ -84,7 +86,8 @@ class Context:
 @pytest.fixture
 def pack() -> Pack:
     made = Pack(ROOT)
-    made.ConfigureStack(pb.AnalyzerStackConfigureRequest(stack=STACK), Context())
+    request = pb.AnalyzerStackConfigureRequest(stack=STACK, project="menagerie", config={"menagerie:spec": SPEC})
+    made.ConfigureStack(request, Context())
     return made
 
 

@@ -23,7 +23,7 @@ NOBODY = "http://127.0.0.1:9"
 
 @pytest.fixture
 def horus() -> Cluster:
-    return load_cluster(ROOT / "inventories" / "horus" / "cluster.yaml")
+    return load_cluster(ROOT / "examples" / "horus" / "cluster.yaml")
 
 
 @pytest.fixture(autouse=True)
@@ -34,14 +34,14 @@ def without(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("blank", ["", " ", "\n\t "])
 @pytest.mark.parametrize("variable", [WORD, FILE])
-@pytest.mark.parametrize("name", ["horus", "lab"])
+@pytest.mark.parametrize("folder", ["examples/horus", "inventories/lab"])
 def test_an_empty_passphrase_is_refused_before_anything_is_written(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, variable: str, blank: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, folder: str, variable: str, blank: str
 ) -> None:
     file = tmp_path / "word"
     file.write_text(blank)
     monkeypatch.setenv(variable, blank if variable == WORD else str(file))
-    cluster = load_cluster(ROOT / "inventories" / name / "cluster.yaml")
+    cluster = load_cluster(ROOT / folder / "cluster.yaml")
     with pytest.raises(PassphraseError, match="empty: it would protect nothing"):
         ClusterStack(cluster, lambda: None, tmp_path / "no-engine", tmp_path / "state")
     assert not (tmp_path / "state").exists()

@@ -10,7 +10,7 @@ import pytest
 from cluster.load import load_cluster
 from cluster.spec import Cluster
 
-INVENTORIES = Path(__file__).parents[2] / "inventories"
+ROOT = Path(__file__).parents[2]
 
 
 def _vpn(number: int, routers: int) -> dict[str, object]:
@@ -50,5 +50,6 @@ def hybrid(build: Callable[..., Cluster]) -> Cluster:
 
 @pytest.fixture(scope="session", params=["lab", "horus", "ibis", "jaguar", "hybrid"])
 def drawn(request: pytest.FixtureRequest, hybrid: Cluster) -> Cluster:
-    """Each cluster of inventories/, and `hybrid`."""
-    return hybrid if request.param == "hybrid" else load_cluster(INVENTORIES / request.param / "cluster.yaml")
+    """The lab, each larger example, and `hybrid`."""
+    folder = "inventories" if request.param == "lab" else "examples"
+    return hybrid if request.param == "hybrid" else load_cluster(ROOT / folder / request.param / "cluster.yaml")

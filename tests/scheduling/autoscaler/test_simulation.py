@@ -294,7 +294,7 @@ def test_what_is_no_file_is_no_trace(tmp_path: Path) -> None:
 
 
 def test_the_command_tells_how_many_never_start_by_reason(tmp_path: Path) -> None:
-    example = (Path(__file__).parents[3] / "docs" / "examples" / "aws-small.yaml").read_text()
+    example = (Path(__file__).parents[3] / "examples" / "aws-small" / "cluster.yaml").read_text()
     (tmp_path / "cluster.yaml").write_text(f"{example}autoscaler: {{}}\n")
     (tmp_path / "t.jsonl").write_text(json.dumps({**BIG, "name": "big", "count": 7}))
     command = ["autoscaler", "simulate", str(tmp_path / "cluster.yaml"), str(tmp_path / "t.jsonl")]

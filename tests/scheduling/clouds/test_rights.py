@@ -43,7 +43,7 @@ def all_of_it(cluster: Cluster, pool: str, more: int) -> None:
 def test_azure_is_asked_for_no_more_than_the_role_has_and_for_all_of_it(
     opened: Callable[[Upstream], Door], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    koala = load_cluster(ROOT / "docs/examples/azure-small.yaml")
+    koala = load_cluster(ROOT / "examples/azure-small/cluster.yaml")
     microsoft = Microsoft()
     marks = {**azure_tags(koala, "pool-cpu"), **autoscaler_tags(koala, "cpu", koala.spec.pools["cpu"])}
     made = microsoft.add("koala_workers", "pool-cpu", marks, 4)
@@ -72,7 +72,7 @@ def of_azure(asked: Asked) -> set[str]:
 def test_google_is_asked_for_no_more_than_the_role_has_and_for_all_of_it(
     opened: Callable[[Upstream], Door], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gibbon = load_cluster(ROOT / "docs/examples/gcp-small.yaml")
+    gibbon = load_cluster(ROOT / "examples/gcp-small/cluster.yaml")
     google = Google()
     for zone in map(str, gibbon.spec.control_plane.zones):
         google.add(zone, f"gibbon-cpu-{zone}", of_cluster(gibbon) | labels("worker") | {"pool": "cpu"}, 1)
@@ -105,7 +105,7 @@ def test_google_is_asked_for_no_more_than_the_role_has_and_for_all_of_it(
 def test_a_clusters_groups_are_those_of_its_cloud_and_asked_for_nothing_yet(
     example: str, kind: str, library: str
 ) -> None:
-    made = groups_of(load_cluster(ROOT / f"docs/examples/{example}.yaml"), lambda: pytest.fail("asked"))
+    made = groups_of(load_cluster(ROOT / f"examples/{example}/cluster.yaml"), lambda: pytest.fail("asked"))
     assert type(made).__name__ == kind
     assert library in sys.modules
 

@@ -161,7 +161,7 @@ def test_pods_and_nodes_are_read_as_the_scheduler_counts_them() -> None:
 
 
 def test_a_price_is_that_of_the_specs_pool_else_of_the_machine_type() -> None:
-    small = load_cluster(ROOT / "docs/examples/aws-small.yaml")
+    small = load_cluster(ROOT / "examples/aws-small/cluster.yaml")
     plane = small.spec.control_plane.model_copy(update={"region": "us-east-1"})
     pools = {"cpu": small.spec.pools["cpu"].model_copy(update={"machine": "m7i.4xlarge"})}
     pools["spot"] = pools["cpu"].model_copy(update={"spot": True})

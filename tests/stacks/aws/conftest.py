@@ -27,7 +27,7 @@ from tests import programs
 from tests.stacks.engines import QUICK
 
 ROOT = Path(__file__).resolve().parents[3]
-SMALL = ROOT / "docs" / "examples" / "aws-small.yaml"
+SMALL = ROOT / "examples" / "aws-small" / "cluster.yaml"
 WHOLE = Path(__file__).with_name("whole.yaml")
 KEYS = {"vpn-sjc1-edge-1": "first.key.of.a.router"}
 

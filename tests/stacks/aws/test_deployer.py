@@ -121,7 +121,7 @@ def test_the_bound_gives_nobody_rights_to_give_rights():
 def test_roles_that_run_keep_their_place_when_the_path_comes(tmp_path, monkeypatch):
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "PULUMI_CONFIG_PASSPHRASE"):
         monkeypatch.setenv(name, "tests")
-    cluster = load_cluster(DOCS.parent / "inventories" / "horus" / "cluster.yaml")
+    cluster = load_cluster(DOCS.parent / "examples" / "horus" / "cluster.yaml")
     now = {"bounded": False}
 
     def declare() -> None:

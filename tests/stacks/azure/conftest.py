@@ -177,7 +177,7 @@ def opened() -> Callable[..., AbstractContextManager[Account]]:
 @pytest.fixture(scope="session")
 def koala(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
     """The small example."""
-    cluster = load_cluster(ROOT / "docs" / "examples" / "azure-small.yaml")
+    cluster = load_cluster(ROOT / "examples" / "azure-small" / "cluster.yaml")
     with _opened(cluster, tmp_path_factory.mktemp("koala")) as account:
         account.up()
         yield account

@@ -127,7 +127,7 @@ def configure(stack: ClusterStack, key: str, value: str, secret: bool = False) -
 @pytest.fixture(scope="session")
 def gibbon(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """The small example: made, looked at again, planned with changes, released, destroyed."""
-    cluster = ready(load_cluster(ROOT / "docs" / "examples" / "gcp-small.yaml"))
+    cluster = ready(load_cluster(ROOT / "examples" / "gcp-small" / "cluster.yaml"))
     with opened(cluster, tmp_path_factory.mktemp("gibbon")) as (stack, world, current):
         made, outputs = stack.up()
         resources = stack.deployment()["resources"]

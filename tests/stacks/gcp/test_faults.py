@@ -56,7 +56,7 @@ class Trial:
 
 @pytest.fixture(scope="module")
 def trial(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
-    cluster, faults = ready(load_cluster(ROOT / "docs" / "examples" / "gcp-small.yaml")), Faults()
+    cluster, faults = ready(load_cluster(ROOT / "examples" / "gcp-small" / "cluster.yaml")), Faults()
     with (
         opened(cluster, tmp_path_factory.mktemp("faults"), faults) as (stack, world, current),
         pytest.MonkeyPatch.context() as one,

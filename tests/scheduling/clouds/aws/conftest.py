@@ -48,7 +48,7 @@ def door(nobody: Door, monkeypatch: pytest.MonkeyPatch) -> Door:
 
 @pytest.fixture(scope="package")
 def small() -> Cluster:
-    return load_cluster(ROOT / "docs/examples/aws-small.yaml")
+    return load_cluster(ROOT / "examples/aws-small/cluster.yaml")
 
 
 @pytest.fixture

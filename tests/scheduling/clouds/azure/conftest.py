@@ -15,7 +15,7 @@ from tests.scheduling.clouds.fake_azure import Microsoft
 
 @pytest.fixture(scope="module")
 def koala() -> Cluster:
-    return load_cluster(ROOT / "docs/examples/azure-small.yaml")
+    return load_cluster(ROOT / "examples/azure-small/cluster.yaml")
 
 
 @pytest.fixture

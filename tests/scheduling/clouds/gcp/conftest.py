@@ -15,7 +15,7 @@ from tests.scheduling.clouds.gcp.support import ROOT, ZONES, worker
 
 @pytest.fixture(scope="module")
 def gibbon() -> Cluster:
-    return load_cluster(ROOT / "docs/examples/gcp-small.yaml")
+    return load_cluster(ROOT / "examples/gcp-small/cluster.yaml")
 
 
 @pytest.fixture
