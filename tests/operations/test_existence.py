@@ -264,7 +264,7 @@ READS = (
 )
 """Every verb that only looks, and dry runs of those that change something."""
 ELSEWHERE = frozenset(
-    {"autoscaler simulate", "ceph facts", "destroy", "expander run", "machines install", "up", "validate"}
+    {"autoscaler simulate", "ceph facts", "destroy", "expander run", "init", "machines install", "up", "validate"}
     | {"vpn configure", "vpn request"}
 )
 """They have tests of their own."""
